@@ -19,6 +19,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny(tmp_path_factory.mktemp("tiny") / "student")
 
 
+@pytest.fixture(scope="package", params=["llama", "qwen3"])
+def exact_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A student of either kind in fp32, so that only rounding is between two ways to the same number."""
+    return write_tiny(tmp_path_factory.mktemp(request.param), request.param, dtype=torch.float32)
+
+
 @pytest.fixture(scope="package")
 def teacher(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_teacher(tmp_path_factory.mktemp("teacher") / "teacher")

@@ -25,6 +25,7 @@ from models.hf.checkpoint import (
     write_lineage,
     wrong_precisions,
 )
+from tests.damage import flip_a_bit
 
 FILES = {"config.json": b"{}", "model.safetensors": bytes(range(256)), "more/template.jinja": b"{{ x }}\n"}
 
@@ -85,9 +86,7 @@ def test_keeping_the_same_again_leaves_what_is_there(tmp_path: Path) -> None:
 def test_a_flipped_bit_is_found_and_keeping_replaces_it(tmp_path: Path) -> None:
     kept = keep(fill(tmp_path / "draft"), tmp_path)
     verify(kept)
-    content = bytearray((kept / "model.safetensors").read_bytes())
-    content[100] ^= 1
-    (kept / "model.safetensors").write_bytes(content)
+    flip_a_bit(kept / "model.safetensors")
     assert not is_intact(kept)
     with pytest.raises(DamagedCheckpointError, match=kept.name):
         verify(kept)

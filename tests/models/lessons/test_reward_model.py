@@ -13,7 +13,7 @@ from torch import Tensor
 
 from conf.schema import TrainerConfig
 from models.reward_model import HEAD, RewardModel, choice_loss
-from tests.models.support.tiny import plain_model, random_tokens, trainer_config, write_tiny
+from tests.models.support.tiny import plain_model, random_tokens, trainer_config
 from tests.models.support.weights import assert_close
 
 PROMPTS = [random_tokens(5, 1), random_tokens(3, 2), random_tokens(8, 3)]
@@ -30,11 +30,6 @@ REWARDS = st.lists(st.floats(-20, 20), min_size=2, max_size=6)
 
 
 # --- the model
-
-
-@pytest.fixture(scope="module", params=["llama", "qwen3"])
-def exact_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("tiny") / "exact", request.param, dtype=torch.float32)
 
 
 def with_head(folder: Path, config: TrainerConfig | None = None) -> RewardModel:

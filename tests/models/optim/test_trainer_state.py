@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from models.optim.trainer_state import NOTE, TENSORS, StateError, read_state, write_state
+from tests.damage import flip_a_bit
 
 WEIGHTS = {"weight/a": torch.tensor([1.0, 2.0]), "exp_avg/a": torch.tensor(3.0)}
 NEXT: dict[str, Any] = {"checkpoint": "beef17", "step": 4, "non_finite": 0}
@@ -28,12 +29,6 @@ def test_the_state_of_another_checkpoint_is_refused(folder: Path) -> None:
 
 def cut_in_half(file: Path) -> None:
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-
-
-def flip_a_bit(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[-1] ^= 1
-    file.write_bytes(content)
 
 
 def swap_tensors(folder: Path) -> None:

@@ -16,7 +16,7 @@ from models.packing.packing import Group, pack, split
 from models.packing.prefixes import shared_prefix_lengths
 from models.packing.self_check import choose_packing, packed_logprobs, plain_logprobs
 from tests.models.support.tiny import plain_logprobs as logprobs_of
-from tests.models.support.tiny import plain_model, random_tokens, write_tiny
+from tests.models.support.tiny import plain_model, random_tokens
 from tests.models.support.tiny import random_group as group
 
 CPU = torch.device("cpu")
@@ -32,11 +32,6 @@ GROUPS = [group(5, [4, 1, 7], 0), group(1, [1, 1], 3), group(9, [2], 5), group(3
 GROUPS += [begun(group(4, [5, 2], 11), 9), begun(group(2, [3], 13), 9), begun(group(6, [1, 4], 14), 30)]
 GROUPS += [begun(group(6, [1], 14), 30)]
 GROUPS[-1] = replace(GROUPS[-1], rows=[16])
-
-
-@pytest.fixture(scope="module", params=["llama", "qwen3"])
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp(request.param), request.param, dtype=torch.float32)
 
 
 def logprobs_by_row(model: Any, groups: Sequence[Group], budget: int) -> dict[int, Tensor]:
@@ -67,10 +62,9 @@ def gradients(model: Any, logprobs: dict[int, Tensor]) -> dict[str, Tensor]:
 # --- against the plain model
 
 
-@pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("budget", [1, 12, 1000], ids=["a completion at a time", "cut groups", "all at once"])
-def test_as_the_plain_model_one_sequence_at_a_time(folder: Path, attention: Any, budget: int) -> None:
-    ours, plain = packing_model(folder), plain_model(folder, attention=attention)
+def test_as_the_plain_model_one_sequence_at_a_time(exact_folder: Path, budget: int) -> None:
+    ours, plain = packing_model(exact_folder), plain_model(exact_folder)
     found = logprobs_by_row(ours, GROUPS, budget)
     expected = {
         row: logprobs_of(plain, group.prompt, completion)
@@ -104,12 +98,9 @@ def groups_of(shapes: list[Any]) -> list[Group]:
 
 @given(SHAPES.filter(bool))
 @settings(max_examples=10)
-def test_any_groups_and_any_budget(tmp_path_factory: pytest.TempPathFactory, shapes: list[Any]) -> None:
-    folder = tmp_path_factory.getbasetemp() / "any"
-    if not folder.exists():
-        write_tiny(folder, dtype=torch.float32)
+def test_any_groups_and_any_budget(exact_folder: Path, shapes: list[Any]) -> None:
     groups = groups_of(shapes)
-    ours, plain = packing_model(folder), plain_model(folder)
+    ours, plain = packing_model(exact_folder), plain_model(exact_folder)
     with torch.no_grad():
         for budget in (7, 500):
             found = logprobs_by_row(ours, groups, budget)
@@ -182,10 +173,10 @@ def test_groups_are_cut_only_where_they_must_be(groups: list[Group], budget: int
 
 @pytest.mark.parametrize("logprobs", [packed_logprobs, plain_logprobs])
 @pytest.mark.parametrize("budget", [1, 12, 1000])
-def test_masks_leave_the_tokens_that_are_predicted(folder: Path, logprobs: Any, budget: int) -> None:
+def test_masks_leave_the_tokens_that_are_predicted(exact_folder: Path, logprobs: Any, budget: int) -> None:
     """The others are read all the same: what follows depends on them."""
-    packing, chance, masked = packing_model(folder), torch.Generator().manual_seed(5), []
-    model = packing if logprobs is packed_logprobs else plain_model(folder)
+    packing, chance, masked = packing_model(exact_folder), torch.Generator().manual_seed(5), []
+    model = packing if logprobs is packed_logprobs else plain_model(exact_folder)
     for each in GROUPS:
         masks = [(torch.rand(len(completion), generator=chance) < 0.5).tolist() for completion in each.completions]
         masked.append(replace(each, masks=[[*mask[:-1], True] for mask in masks]))

@@ -73,11 +73,9 @@ def write_tokenizer(folder: Path, template: bool = True) -> None:
     fast.save_pretrained(folder)
 
 
-def plain_model(
-    folder: Path, dtype: torch.dtype = torch.float32, attention: Literal["sdpa", "eager"] = "sdpa"
-) -> PreTrainedModel:
+def plain_model(folder: Path, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
     """The model as transformers itself computes it."""
-    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=attention)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa")
     return model.eval()
 
 

@@ -8,6 +8,7 @@ import pytest
 from conf.load import STARTER, frozen_yaml, load_night
 from tasks.distillation.attempts import earlier_rounds, practised_problems
 from tasks.tables import ROLLOUTS
+from tests.damage import flip_a_bit
 from tests.tasks.doubles.tables import RIGHT, WRONG, rollout, write_round, write_stage
 
 HARD = [RIGHT, WRONG, WRONG]
@@ -23,9 +24,7 @@ def test_a_round_with_a_flipped_bit_is_skipped(tmp_path: Path, caplog: pytest.Lo
     for number, folder in enumerate(rounds, start=1):
         write_round(folder, {f"problem {number}": [("an answer that is right", 1.0), WRONG]})
     damaged = rounds[1] / f"{table}.parquet"
-    content = bytearray(damaged.read_bytes())
-    content[len(content) // 2] ^= 1
-    damaged.write_bytes(content)
+    flip_a_bit(damaged)
     assert problems_of(rounds, answers=True) == ["problem 1"]
     assert caplog.messages == [f"{damaged} is damaged: this round is not used for lessons"]
 

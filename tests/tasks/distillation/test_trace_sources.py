@@ -76,6 +76,7 @@ def test_rows_of_an_own_benchmark_are_left_to_it(tmp_path: Path) -> None:
 
 
 def test_other_rows_go_to_the_quarantine(tmp_path: Path) -> None:
+    """Why each kind of row makes no line: tests/tasks/journal/test_dataset_formats.py."""
     good = {"prompt": "2 + 2?", "response": "4"}
     found, bad = imported(
         tmp_path,
@@ -85,18 +86,14 @@ def test_other_rows_go_to_the_quarantine(tmp_path: Path) -> None:
             b"<html>",
             b"",
             {"response": "4"},
-            {"prompt": "2 + 2?", "response": "  "},
-            b'{"prompt": "2 + 2?", "response": "\\ud800"}',
             good | {"benchmark": "algebra"},
             good,
         ),
     )
-    assert [trace["source"] for trace in found] == ["bad.jsonl:1", "bad.jsonl:8"]
-    assert [row["line"] for row in bad] == [2, 4, 5, 6, 7]
-    reasons = ("not valid JSON at column 1", "no question: ", "trace.response: is blank", "", "")
-    assert all(row["reason"].startswith(reason) for row, reason in zip(bad, reasons, strict=True))
-    assert "surrogate pair" in bad[3]["reason"]
-    assert "algebra" in bad[4]["reason"]
+    assert [trace["source"] for trace in found] == ["bad.jsonl:1", "bad.jsonl:6"]
+    assert [row["line"] for row in bad] == [2, 4, 5]
+    reasons = ("not valid JSON at column 1", "no question: ", "no benchmark is called 'algebra'")
+    assert all(reason in row["reason"] for row, reason in zip(bad, reasons, strict=True))
 
 
 def test_files_that_do_not_exist_or_are_damaged(tmp_path: Path) -> None:

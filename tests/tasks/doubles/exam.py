@@ -23,7 +23,7 @@ from tests.tasks.doubles.tables import write_stage
 class TableEngine:
     """Answers a prompt by the words in it, and every second sample with nothing; remembers what it was asked.
 
-    `asleep`: whether the latest call put it to sleep.
+    `asleep`: whether the latest call put it to sleep. `temperature`: that of the latest call that sampled.
     """
 
     def __init__(self, student: Path, answers: dict[str, str]) -> None:
@@ -32,6 +32,7 @@ class TableEngine:
         self.asked: list[str] = []  # by the last greedy call
         self.calls = 0
         self.asleep = False
+        self.temperature = 0.0
         self.figures: Any = None  # of the stage that asked
 
     def call(
@@ -50,8 +51,9 @@ class TableEngine:
             return None
         assert function is engine_process.sample
         self.calls += 1
+        self.temperature = options["temperature"]
         asked = [self.tokenizer.decode(prompt) for prompt in prompts]
-        if options["temperature"] == 0.0:
+        if self.temperature == 0.0:
             assert size == 1
             self.asked = asked
         texts = [next((text for word, text in self.answers.items() if word in question), "") for question in asked]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from models.rollout import Rollout
@@ -56,10 +57,7 @@ def write_round(folder: Path, answers: dict[str, list[tuple[str, float | None]]]
 
     `answers` has each problem's answers with their rewards.
     """
-    prompts = [
-        prompt(name, group) | {"messages": json.dumps([{"role": "user", "content": name}])} | changes
-        for group, name in enumerate(answers)
-    ]
+    prompts = [prompt(name, group) | {"messages": messages(name)} | changes for group, name in enumerate(answers)]
     rows = [
         (name, group, sample, text, reward)
         for group, (name, given) in enumerate(answers.items())
@@ -75,11 +73,37 @@ def write_round(folder: Path, answers: dict[str, list[tuple[str, float | None]]]
 def write_held_out(folder: Path, picks: Iterable[tuple[str, list[str], int]]) -> Artifact:
     """Write the held-out picks of a night's fit: what was asked, the answers, and the number of the chosen one."""
     rows = [
-        {"messages": json.dumps([{"role": "user", "content": asked}]), "responses": json.dumps(answers)}
-        | {"chosen": chosen, "generated": False}
+        {"messages": messages(asked), "responses": json.dumps(answers), "chosen": chosen, "generated": False}
         for asked, answers, chosen in picks
     ]
     return write_stage(folder / "fit_reward_model", {"held_out": (HELD_OUT, rows)})
+
+
+def messages(*turns: str) -> str:
+    """Return turns of the user and the assistant, in turn, as the tables have them."""
+    return json.dumps([{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(turns)])
+
+
+def preference(asked: str, responses: list[str], chosen: int, **changes: Any) -> dict[str, Any]:
+    """Return a row of the preferences table, without its origin."""
+    shown = {"messages": messages(asked), "responses": json.dumps(responses)}
+    return {**shown, "chosen": chosen, "policy": "cafe42", **changes}
+
+
+def correction(asked: str, response: str, better: str, **changes: Any) -> dict[str, Any]:
+    """Return a row of the corrections table, without its origin."""
+    return {"messages": messages(asked), "response": response, "correction": better, **changes}
+
+
+def feedback(asked: str, response: str, value: float, **changes: Any) -> dict[str, Any]:
+    """Return a row of the feedback table, without its origin."""
+    return {"messages": messages(asked), "response": response, "value": value, **changes}
+
+
+def lesson_table(*rows: Mapping[str, Any]) -> pd.DataFrame:
+    """Return rows of the owner's lessons as a table; lessons without an origin are numbered from 0."""
+    origin = {"source": f"{DAY}.jsonl:1", "day": DAY, "held_out": False, "unfinished": None}
+    return pd.DataFrame([{**origin, "lesson": str(number), **row} for number, row in enumerate(rows)])
 
 
 def prompt(

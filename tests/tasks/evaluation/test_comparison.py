@@ -2,7 +2,6 @@
 
 from math import sqrt
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -16,9 +15,11 @@ OUTCOMES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_siz
 
 
 def test_compare_counts_every_kind_of_pair() -> None:
-    comparison = compared([True, True, False, False, None, True], [True, False, True, False, True, None])
-    assert (comparison.n, comparison.nulls, comparison.gained, comparison.lost) == (4, 2, 1, 1)
-    assert (comparison.before.accuracy, comparison.after.accuracy, comparison.difference) == (0.5, 0.5, 0.0)
+    before, after = [True, True, False, False, False, None, True], [True, False, True, True, False, True, None]
+    comparison = compared(before, after)
+    assert (comparison.n, comparison.nulls, comparison.gained, comparison.lost) == (5, 2, 2, 1)
+    assert (comparison.before.accuracy, comparison.after.accuracy) == (0.4, 0.6)
+    assert comparison.difference == pytest.approx(0.2)
     assert (comparison.before_digest, comparison.after_digest) == ("champion", "candidate")
 
 
@@ -35,22 +36,6 @@ def test_compare_refuses_what_cannot_be_paired() -> None:
         compare("target", three, two, seed=1)
     with pytest.raises(ValueError, match="target: the two checkpoints answered different problems"):
         compare("target", pd.concat([three, three]), three, seed=1)
-
-
-@given(OUTCOMES)
-def test_swapping_the_checkpoints_flips_the_difference(pairs: list[tuple[bool, bool]]) -> None:
-    before, after = [list(side) for side in zip(*pairs, strict=True)]
-    there, back = compared(before, after), compared(after, before)
-    assert there.difference == -back.difference
-    assert (there.gained, there.lost, there.before) == (back.lost, back.gained, back.after)
-
-
-@given(OUTCOMES, st.booleans())
-def test_a_problem_that_both_solve_or_miss_changes_no_sign(pairs: list[tuple[bool, bool]], alike: bool) -> None:
-    before, after = [list(side) for side in zip(*pairs, strict=True)]
-    without, with_it = compared(before, after), compared([*before, alike], [*after, alike])
-    assert np.sign(without.difference) == np.sign(with_it.difference)
-    assert without.p_value == with_it.p_value
 
 
 @given(OUTCOMES)

@@ -11,6 +11,7 @@ from conf.storage.home import InputError
 from conf.storage.journal import Preference, Trace
 from conf.storage.journal_file import read_file
 from tasks.journal.import_dataset import import_rows
+from tests.refusal import refusal
 from tests.rewards.local_hub import write_dataset
 
 
@@ -125,19 +126,12 @@ BAD = {
 def test_a_file_that_cannot_be_imported_is_one_line(tmp_path: Path, content: str, reason: str) -> None:
     file = tmp_path / "picks.jsonl"
     file.write_text(content)
-    assert reason in refused(tmp_path / "journal", str(file))
+    assert reason in refusal(import_rows, tmp_path / "journal", str(file))
     assert not (tmp_path / "journal").exists()
 
 
 def test_a_source_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "picks.xlsx").write_text("x")
-    assert "not a .jsonl, .json, .parquet file" in refused(tmp_path, str(tmp_path / "picks.xlsx"))
-    assert "nobody/nothing: cannot be read (" in refused(tmp_path, "nobody/nothing")
-    assert "cannot be read (" in refused(tmp_path, str(tmp_path / "missing.jsonl"))
-
-
-def refused(journal: Path, source: str) -> str:
-    with pytest.raises(InputError) as caught:
-        import_rows(journal, source)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    assert "not a .jsonl, .json, .parquet file" in refusal(import_rows, tmp_path, str(tmp_path / "picks.xlsx"))
+    assert "nobody/nothing: cannot be read (" in refusal(import_rows, tmp_path, "nobody/nothing")
+    assert "cannot be read (" in refusal(import_rows, tmp_path, str(tmp_path / "missing.jsonl"))

@@ -17,6 +17,7 @@ from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import DAYTIME, PREVIOUS, REWARD_MODEL, ROLLBACK, Registry
 from tasks.registry.promote import NO_PROMOTE, OUTCOME, intervals_of, promote
 from tasks.stage import Artifact
+from tests.damage import flip_a_bit
 from tests.tasks.doubles.night import TARGET, write_exam
 from tests.tasks.doubles.registry import ROLES, forget_moves, interrupted_at_each_call, make_checkpoint, make_models
 from tests.tasks.doubles.tables import write_stage
@@ -167,9 +168,8 @@ def begin_anew(morning: Morning) -> None:
 
 def test_no_alias_ever_names_a_damaged_checkpoint(make_morning: Callable[[bool], Morning]) -> None:
     morning = make_morning(True)
-    weights = morning.checkpoints["candidate"] / "model.safetensors"
-    weights.write_bytes(bytes([weights.read_bytes()[0] ^ 1]) + weights.read_bytes()[1:])
-    with pytest.raises(DamagedCheckpointError, match=weights.parent.name):
+    flip_a_bit(morning.checkpoints["candidate"] / "model.safetensors")
+    with pytest.raises(DamagedCheckpointError, match=morning.checkpoints["candidate"].name):
         morning.promote()
     assert morning.registry.versions() == []
 

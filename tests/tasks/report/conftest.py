@@ -1,7 +1,9 @@
 """Nights for the report, written once: a test that changes one takes its own copy."""
 
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,12 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
 def page(night: Night) -> str:
     """Its report."""
     return render(*night)
+
+
+@pytest.fixture
+def decision(night: Night) -> dict[str, Any]:
+    """What its exam decided."""
+    return json.loads((night[0] / "decide" / "decision.json").read_text())
 
 
 @pytest.fixture

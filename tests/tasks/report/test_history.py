@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime
+from typing import Any
 
 from tasks.report.history import PastNight, past_nights
 from tasks.report.markdown import render_markdown
@@ -34,7 +35,7 @@ def test_nights_come_in_order_and_others_are_left_out(three_nights: Night) -> No
     assert [night.serving for night in found] == [0.3, 0.3, 0.5]
 
 
-def test_a_move_by_hand_is_shown_once_between_the_nights(three_nights: Night) -> None:
+def test_a_move_by_hand_is_shown_once_between_the_nights(three_nights: Night, decision: dict[str, Any]) -> None:
     """Each summary repeats all moves before it, also those of nights with another target."""
     night, summary = three_nights
     for date, count in (("2026-11-18", 0), ("2026-11-19", 2)):
@@ -47,5 +48,4 @@ def test_a_move_by_hand_is_shown_once_between_the_nights(three_nights: Night) ->
     (last,) = found[-1].by_hand
     assert last == f"promote to version 1, {datetime.fromisoformat(MOVES[2]['at']).astimezone():%-d %B %Y, %H:%M}"
     assert last in render(night, summary)
-    decision = json.loads((night / "decide" / "decision.json").read_text())
     assert f"- By hand since the night before: {last}.\n" in render_markdown(summary, decision, found[-1].by_hand)

@@ -1,6 +1,5 @@
 """The report's first lines, and its short form."""
 
-import json
 from typing import Any
 
 import pytest
@@ -23,11 +22,6 @@ MORE_TIME = "Give the night more time: no round fitted. 30 minutes would do."
 BACK = "If the new checkpoint disappoints you, run: nightschool rollback"
 UNKNOWN = "Nothing is known to have changed: MLflow could not say which model serves."
 MOVED = "f00df00df00d now serves: the alias was moved during the night."
-
-
-@pytest.fixture
-def decision(night: Night) -> dict[str, Any]:
-    return json.loads((night[0] / "decide" / "decision.json").read_text())
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_incidents_and_an_early_end_are_reported(own_night: Night) -> None:
 
 
 def test_mlflows_run_is_ended_before_the_night_counts_as_finished(
-    own_night: Night, monkeypatch: pytest.MonkeyPatch
+    own_night: Night, decision: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A finished night is not resumed: killed in between, its run would be ended as a dead night's."""
     folder, _ = own_night
@@ -110,7 +110,6 @@ def test_mlflows_run_is_ended_before_the_night_counts_as_finished(
         ended.append((status, (folder / "summary.json").exists()))
 
     tracking: Any = SimpleNamespace(close_run=end, **dict.fromkeys(("log", "log_artifact", "tag"), lambda *_, **__: 0))
-    decision = json.loads((folder / "decide" / "decision.json").read_text())
     report.fn(folder, decision, 3, [], {}, tracking)
     assert ended == [("FINISHED", False)]
     assert (folder / "summary.json").exists()

@@ -115,7 +115,7 @@ def test_the_learned_reward_is_watched_from_five_picks_on(tmp_path: Path, right:
     assert table["reward/learned"].tolist() == pytest.approx([math.nan, 0.5], nan_ok=True)
 
 
-def test_all_of_it_is_on_the_page_as_text(own_night: Night) -> None:
+def test_all_of_it_is_on_the_page_as_text(own_night: Night, decision: dict[str, Any]) -> None:
     night, summary = own_night
     write_quarantine(night / "freeze_journal", "is blank", "<script>" + "x" * 9000, *["unknown kind"] * 5)
     write_traces(night)
@@ -140,7 +140,7 @@ def test_all_of_it_is_on_the_page_as_text(own_night: Night) -> None:
     assert "These are the first; <code>nightschool journal check FILE</code> lists all." in page
     assert "From round 1 on the learned reward cannot be watched" in page
     assert '<th scope="col">held-out picks ranked first</th>' in page
-    short = render_markdown(summary, json.loads((night / "decide/decision.json").read_text()))
+    short = render_markdown(summary, decision)
     assert "\n- Journal lines that were refused and taught nothing: 7. The first: a.jsonl:2: is blank\n" in short
     assert f"\n- Your day: {day}\n" in short
     assert "An &lt;owl&gt;" in page

@@ -13,7 +13,7 @@ from models.lessons.preference_data import is_held_out
 from tasks.reward_model.owner_prompts import TABLES, owner_prompts
 from tasks.tables import OWNER_PROMPTS, read_table
 from tests.tasks.doubles.student import write_student
-from tests.tasks.doubles.tables import run_stage, write_stage
+from tests.tasks.doubles.tables import correction, feedback, messages, preference, run_stage, write_stage
 
 EXAM = "Noah has 20 stamps. How many are left?"
 
@@ -26,18 +26,13 @@ def student(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def said(*turns: str) -> str:
-    roles = ("user", "assistant")
-    return json.dumps([{"role": roles[place % 2], "content": text} for place, text in enumerate(turns)])
-
-
 def find(
     folder: Path, student: Path, unseen_share: float = 0.0, longest: int = 1000, **asked: list[str]
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    other: dict[str, dict[str, Any]] = {
-        "preferences": {"responses": '["a", "b"]', "chosen": 0, "policy": "cafe42"},
-        "corrections": {"response": "a", "correction": "b"},
-        "feedback": {"response": "a", "value": 1.0},
+    other = {
+        "preferences": preference("", ["a", "b"], 0),
+        "corrections": correction("", "a", "b"),
+        "feedback": feedback("", "a", 1.0),
     }
     tables: dict[str, Any] = {}
     for name, schema in TABLES.items():
@@ -57,13 +52,13 @@ def find(
 
 
 def test_each_conversation_once_from_all_three_tables(tmp_path: Path, student: Path) -> None:
-    spaced = said("Hi").replace(": ", ":")  # the same conversation, written by another program
+    spaced = messages("Hi").replace(": ", ":")  # the same conversation, written by another program
     table, counts = find(
         tmp_path,
         student,
-        preferences=[said("Hi"), spaced],
-        corrections=[said("Hi", "Hello!", "Who are you?")],
-        feedback=[said("Hi"), said("Bye")],
+        preferences=[messages("Hi"), spaced],
+        corrections=[messages("Hi", "Hello!", "Who are you?")],
+        feedback=[messages("Hi"), messages("Bye")],
     )
     assert sorted(table.question) == ["Bye", "Hi", "Who are you?"]
     assert counts == {"lines": 5, "used": 3, "exam": 0, "too_long": 0}
@@ -80,9 +75,12 @@ def test_what_is_left_out_and_why(tmp_path: Path, student: Path) -> None:
         student,
         0.07,
         60,
-        preferences=[said("How are you?").replace(": ", ":"), said("Fine")],  # the hash of the first is below 0.07
-        corrections=[said("Please: noah has\n20 Stamps.  How many are left? Thanks")],
-        feedback=[system, said("x" * 60)],
+        preferences=[
+            messages("How are you?").replace(": ", ":"),
+            messages("Fine"),
+        ],  # the hash of the first is below 0.07
+        corrections=[messages("Please: noah has\n20 Stamps.  How many are left? Thanks")],
+        feedback=[system, messages("x" * 60)],
     )
     assert list(table.question) == ["Fine"]
     assert counts == {"lines": 5, "used": 1, "held_out": 1, "exam": 1, "refused": 1, "too_long": 1}

@@ -1,11 +1,7 @@
 """From the freeze's tables to picks: what counts as a choice, corrections as pairs, ages, and the split by prompt."""
 
-import json
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
-import pytest
 
 from conf.schema import StudentConfig
 from conf.storage.journal import entry_of
@@ -15,29 +11,14 @@ from tasks.journal.tables import CORRECTIONS, FEEDBACK, PREFERENCES
 from tasks.reward_model.preferences import AT_ONCE, LONGEST, MOST, TABLES, DayPicks, day_picks
 from tasks.tables import read_table
 from tasks.training.examples import ExampleReader
-from tests.tasks.doubles.student import END, write_student
-from tests.tasks.doubles.tables import write_stage
-
-DATE = "2026-11-20"
-ORIGIN = {"source": f"{DATE}.jsonl:1", "day": DATE, "lesson": "one", "held_out": False}
-
-
-def asked(text: str) -> list[dict[str, str]]:
-    return [{"role": "user", "content": text}]
-
-
-def preference(text: str, responses: list[str], chosen: int, **other: Any) -> dict[str, Any]:
-    messages, shown = json.dumps(asked(text)), json.dumps(responses)
-    return {"messages": messages, "responses": shown, "chosen": chosen, "policy": "cafe42", **ORIGIN, **other}
-
-
-def correction(text: str, response: str, corrected: str, **other: Any) -> dict[str, Any]:
-    return {"messages": json.dumps(asked(text)), "response": response, "correction": corrected, **ORIGIN, **other}
+from tests.tasks.doubles.student import END
+from tests.tasks.doubles.tables import DAY as DATE
+from tests.tasks.doubles.tables import correction, lesson_table, messages, preference, write_stage
 
 
 def split(student: Path, picks: list[dict[str, Any]], max_tokens: int = LONGEST) -> DayPicks:
     reader = ExampleReader(student, StudentConfig(), (), max_tokens)
-    return day_picks({"preferences": pd.DataFrame([{"unfinished": None} | pick for pick in picks])}, DATE, reader)
+    return day_picks({"preferences": lesson_table(*picks)}, DATE, reader)
 
 
 def split_day(student: Path, day: Path) -> DayPicks:
@@ -59,21 +40,20 @@ def test_a_pick_and_a_correction_in_full(tmp_path: Path, student: Path) -> None:
     assert pick.chosen == 0
     assert [tokenizer.decode(answer[:-1]) for answer in pair.answers] == ["No.", "Yes."]
     assert (pair.chosen, pair.weight) == (1, 1.0)
-    asks = {"messages": json.dumps(asked("Who?")), "responses": '["d", "e"]', "chosen": 0}
+    asks = {"messages": messages("Who?"), "responses": '["d", "e"]', "chosen": 0}
     assert found.held_out_rows == [asks | {"generated": False, "unfinished": None}]
 
 
 def test_an_answer_that_was_cut_off_gets_no_end_token_by_night_either(tmp_path: Path, student: Path) -> None:
-    cut = {"unfinished": ["bc"], "messages": asked("Why?")}
+    turns = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "bc"}]
+    cut = {"unfinished": ["bc"], "messages": turns[:1]}
     pick = entry_of({"kind": "preference", "responses": ["a", "bc"], "chosen": 1, "policy": "x", **cut})
     rated = entry_of({"kind": "feedback", "response": "bc", "value": 1.0, **cut})
-    turns = [*asked("Why?"), {"role": "assistant", "content": "bc"}]
     talk: Any = entry_of({"kind": "conversation", "messages": turns, "rewards": [1.0], "unfinished": ["bc"]})
-    rows = [table_row(entry) | ORIGIN for entry in (rated, *talk.ratings)]
     tables = {
-        "preferences": (PREFERENCES, [table_row(pick) | ORIGIN]),
+        "preferences": (PREFERENCES, [table_row(pick)]),
         "corrections": (CORRECTIONS, []),
-        "feedback": (FEEDBACK, rows),
+        "feedback": (FEEDBACK, map(table_row, (rated, *talk.ratings))),
     }
     day = write_stage(tmp_path / "freeze_journal", tables)
     tokenizer: Any = load_tokenizer(student)
@@ -102,19 +82,9 @@ def test_a_pick_of_more_answers_than_memory_holds_is_left_out(student: Path) -> 
         assert (len(found), found.left_out["too_long"]) == (fits, not fits)
 
 
-def test_a_conversation_that_the_template_refuses_is_left_out(tmp_path: Path) -> None:
-    strict = write_student(tmp_path / "strict")
-    load_tokenizer(strict, False).chat_template = "{{ raise_exception('speakers must take turns') }}"  # it is cached
-    found = split(strict, [preference("Why?", ["a", "b"], 0)])
-    assert (len(found), found.left_out["refused"]) == (0, 1)
-
-
-@pytest.mark.parametrize(
-    ("day", "weight"), [("2026-11-20", 1.0), ("2026-11-06", 0.5), ("2026-10-23", 0.25), ("2026-12-01", 1)]
-)
-def test_older_picks_weigh_less(student: Path, day: str, weight: float) -> None:
-    (pick,) = split(student, [preference("Why?", ["a", "b"], 0, day=day)]).fitted
-    assert pick.weight == pytest.approx(weight)
+def test_older_picks_weigh_less(student: Path) -> None:
+    shown = [preference("Why?", ["a", "b"], 0, day=day) for day in ("2026-11-20", "2026-11-06", "2026-12-01")]
+    assert [pick.weight for pick in split(student, shown).fitted] == [1.0, 0.5, 1.0]
 
 
 def test_a_correction_is_fitted_and_judges_nothing(student: Path) -> None:
@@ -122,7 +92,7 @@ def test_a_correction_is_fitted_and_judges_nothing(student: Path) -> None:
     origins = [{"lesson": str(n), "held_out": n < 10} for n in range(40)]
     picks = split(student, [preference(f"Why {n}?", ["a", "b"], 1, **origin) for n, origin in enumerate(origins)])
     assert len(picks.held_out) == len(picks.held_out_rows) == 10
-    rows = pd.DataFrame([correction(f"Why {n}?", "a", "b", **origin) for n, origin in enumerate(origins)])
+    rows = lesson_table(*(correction(f"Why {n}?", "a", "b", **origin) for n, origin in enumerate(origins)))
     found = day_picks({"corrections": rows}, DATE, ExampleReader(student, StudentConfig(), (), LONGEST))
     assert (found.fitted, found.held_out, found.held_out_rows) == (picks.fitted, [], [])
     assert found.left_out["correction"] == 10

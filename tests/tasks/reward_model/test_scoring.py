@@ -17,7 +17,7 @@ from tasks.reward_model.learned_reward import OWNER
 from tasks.reward_model.scoring import examine_judge, figures, rank_by_judge, score_by_reward_model
 from tasks.tables import LEARNED, PROMPTS, ROLLOUTS, read_table
 from tests.models.support.chat_server import Reply, chat_server, said
-from tests.tasks.doubles.tables import prompt, rollout, run_stage, write_held_out, write_stage
+from tests.tasks.doubles.tables import messages, prompt, rollout, run_stage, write_held_out, write_stage
 from tests.tasks.reward_model.test_judge import SHOWN
 
 DATE = "2026-11-20"
@@ -96,8 +96,7 @@ def test_a_spent_budget_is_said(tmp_path: Path) -> None:
 
 
 def test_completions_of_the_owners_prompts_are_ranked(tmp_path: Path) -> None:
-    asked = [prompt("sum", 0), prompt("own", 1) | OWNERS]
-    asked = [row | {"messages": json.dumps([{"role": "user", "content": "Say."}])} for row in asked]
+    asked = [row | {"messages": messages("Say.")} for row in (prompt("sum", 0), prompt("own", 1) | OWNERS)]
     answers = [("sum", 0, "12"), ("sum", 0, "the answer is 12"), ("own", 1, "a"), ("own", 1, "abc"), ("own", 1, "a")]
     rows = [rollout(name, group, number, text) for number, (name, group, text) in enumerate(answers)]
     prompts = write_stage(tmp_path / "select_prompts", {"prompts": (PROMPTS, asked)})

@@ -9,13 +9,13 @@ import pytest
 
 from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer
-from models.rollout import Rollout
 from rewards.verifier import Problem
 from tasks.rollouts.guidance import Guide
 from tasks.rollouts.sample import sample
 from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts
 from tests.rewards.datasets import write_rows
-from tests.tasks.doubles.tables import prompt, rollout, run_stage, solve_rate, write_stage
+from tests.tasks.doubles.exam import TableEngine
+from tests.tasks.doubles.tables import prompt, run_stage, solve_rate, write_stage
 from tests.tasks.rollouts.test_select_prompts import select
 
 SOLUTION = "Ann has three apples and buys one: 3 + 1 = 4.\n#### 4"
@@ -83,21 +83,10 @@ def test_a_hint_ends_the_prompt(tmp_path: Path, student: Path) -> None:
         )
 
 
-class Engine:
-    """Answers every prompt with `no`."""
-
-    temperature = 0.0  # of the last call
-
-    def call(self, function: Any, checkpoint: Path, config: EngineConfig, prompts: Any, size: int, **how: Any) -> Any:
-        self.temperature = how["temperature"]
-        rows = [[Rollout(**rollout("", n, sample, "no")) for sample in range(size)] for n in range(len(prompts))]
-        return rows, {"sync": 0.0}
-
-
 def test_a_solution_takes_the_place_of_the_last_answer(tmp_path: Path, student: Path) -> None:
     rows = [prompt("a", 0) | {"solution": SOLUTION}, prompt("b", 1)]
     asked = write_stage(tmp_path / "prompts", {"prompts": (PROMPTS, rows)})
-    engine, grpo = Engine(), GrpoConfig(group_size=2, temperature=1.3)
+    engine, grpo = TableEngine(student, {"": "no"}), GrpoConfig(group_size=2, temperature=1.3)
     inputs = {"prompts": asked, "checkpoint": student, "config": EngineConfig(), "student": StudentConfig()}
     run_stage(sample, tmp_path / "sample", grpo=grpo, seed=1, engine=engine, **inputs)
     assert engine.temperature == 1.3
@@ -106,7 +95,7 @@ def test_a_solution_takes_the_place_of_the_last_answer(tmp_path: Path, student: 
         ("a", 0, "no", "stop"),
         ("a", 1, SOLUTION, "given"),
         ("b", 0, "no", "stop"),
-        ("b", 1, "no", "stop"),
+        ("b", 1, "", "stop"),
     ]
     assert found[1].token_ids == answer_tokens(load_tokenizer(student), SOLUTION)
     assert len(found[1].token_ids) == len(found[1].loss_mask) == len(found[1].sampler_logprobs)

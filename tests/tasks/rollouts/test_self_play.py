@@ -55,11 +55,11 @@ def test_no_problem_of_the_exam_can_be_proposed() -> None:
     assert not any(benchmark.proposed(problem.question) for problem in sums)
 
 
-def requests(folder: Path, student: Path) -> Artifact:
+def requests(folder: Path, student: Path, sources: Sequence[BenchmarkConfig] = ARITHMETIC) -> Artifact:
     return run_stage(
         ask_for_problems,
         folder,
-        sources=ARITHMETIC,
+        sources=sources,
         config=SelfPlayConfig(proposals=8),
         student=StudentConfig(),
         checkpoint=student,
@@ -128,14 +128,7 @@ def test_a_copied_example_is_not_new(tmp_path: Path, student: Path) -> None:
 
 def test_a_benchmark_without_proposals_is_one_line(tmp_path: Path, student: Path) -> None:
     with pytest.raises(InputError, match="question_prompt"):
-        ask_for_problems.write(
-            tmp_path,
-            sources=(BenchmarkConfig(name="gsm8k"),),
-            config=SelfPlayConfig(),
-            student=StudentConfig(),
-            checkpoint=student,
-            seed="1",
-        )
+        requests(tmp_path, student, [BenchmarkConfig(name="gsm8k")])
 
 
 def test_the_reward_by_hand() -> None:

@@ -21,7 +21,7 @@ from tests.models.support.tiny import write_tiny
 from tests.tasks.doubles import journals
 from tests.tasks.doubles.exam import TableEngine, taken_quiz
 from tests.tasks.doubles.picks import ranking
-from tests.tasks.doubles.tables import run_stage, write_stage
+from tests.tasks.doubles.tables import correction, run_stage, write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 DATE = journals.DAYS[0]
@@ -148,14 +148,9 @@ def test_it_says_why_there_is_no_day_copy(tmp_path: Path) -> None:
     assert chosen(tmp_path, 12, 20, "The merge is wrong.") == {"day": False, "reasons": ["The merge is wrong."]}
 
 
-def correction(question: str, **changes: Any) -> dict[str, Any]:
-    said = json.dumps([{"role": "user", "content": question}])
-    return {"messages": said, "response": "no", "correction": "An owl.", "lesson": question} | changes
-
-
 def test_corrected_questions_are_asked_again(tmp_path: Path, student: Path) -> None:
     """Only those that it has learned, and that fit."""
-    rows = [correction("Who?"), correction("left for later"), correction("W" * 99)]
+    rows = [correction(asked, "no", "An owl.", lesson=asked) for asked in ("Who?", "left for later", "W" * 99)]
     day = write_stage(tmp_path / "freeze_journal", {"corrections": (CORRECTIONS, rows)})
     engine: Any = TableEngine(student, {"Who?": " A hen.\n"})
     inputs: dict[str, Any] = {"checkpoint": student, "student": StudentConfig(), "engine": engine}

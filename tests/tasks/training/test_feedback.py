@@ -1,6 +1,5 @@
 """Feedback lessons: which method learns which lines, what the stage writes, and that it is reproducible."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from tasks.training import trainer_process
 from tests.models.support.tiny import trainer_config, write_tiny
 from tests.tasks.doubles import journals
 from tests.tasks.doubles.journals import DAYS
-from tests.tasks.doubles.tables import run_stage, write_stage
+from tests.tasks.doubles.tables import correction, feedback, preference, run_stage, write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
 LESSONS: dict[str, tuple[LessonConfig, str]] = {
@@ -29,7 +28,7 @@ LESSONS: dict[str, tuple[LessonConfig, str]] = {
     "feedback": (FeedbackConfig(), "kto"),
     "preferences": (PicksConfig(epochs=1, batch_size=8), "dpo"),
 }
-PROMPT = json.dumps([{"role": "user", "content": "How are you?"}])
+ASKED = "How are you?"
 
 
 @pytest.fixture(autouse=True)
@@ -46,18 +45,16 @@ def base(tmp_path: Path) -> Path:
 
 def day(folder: Path, lines: int) -> Artifact:
     """Return a frozen day with this many lines of each kind."""
-    corrections: list[dict[str, Any]] = [
-        {"messages": PROMPT, "response": "Bad.", "correction": f"Fine {n}."} for n in range(lines)
-    ]
-    words = [{"text": f"The owner has {n} books and reads."} for n in range(lines)]
-    feedback = [{"messages": PROMPT, "response": f"Well {n}.", "value": n % 2 - 0.5} for n in range(lines)]
-    responses = json.dumps(["Fine.", "So so.", "Who asks?"])
-    picks: list[dict[str, Any]] = [
-        {"messages": PROMPT, "responses": responses, "chosen": n % 3, "policy": "x"} for n in range(lines)
-    ]
-    tables = {"corrections": corrections, "words": words, "feedback": feedback, "preferences": picks}
-    schemas = {"corrections": CORRECTIONS, "words": WORDS, "feedback": FEEDBACK, "preferences": PREFERENCES}
-    return write_stage(folder, {name: (schemas[name], rows) for name, rows in tables.items()})
+    tables = {
+        "corrections": (CORRECTIONS, [correction(ASKED, "Bad.", f"Fine {n}.") for n in range(lines)]),
+        "words": (WORDS, [{"text": f"The owner has {n} books and reads."} for n in range(lines)]),
+        "feedback": (FEEDBACK, [feedback(ASKED, f"Well {n}.", n % 2 - 0.5) for n in range(lines)]),
+        "preferences": (
+            PREFERENCES,
+            [preference(ASKED, ["Fine.", "So so.", "Who asks?"], n % 3) for n in range(lines)],
+        ),
+    }
+    return write_stage(folder, tables)
 
 
 def study(
