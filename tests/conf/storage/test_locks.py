@@ -25,7 +25,7 @@ from conf.storage.locks import (
     take_server_lock,
     wait_for_server,
 )
-from tests.conf.storage.lock_holder import ENVIRONMENT, command, holder
+from tests.conf.storage.lock_holder import command, holder
 
 PARENT = """
 import subprocess, sys, time
@@ -65,7 +65,7 @@ def test_the_lock_is_free_after_its_holder_was_killed(tmp_path: Path) -> None:
 def test_an_orphan_does_not_keep_the_lock(tmp_path: Path) -> None:
     """Not even one that inherits every open file."""
     arguments = [sys.executable, "-c", PARENT, str(tmp_path / "school")]
-    with subprocess.Popen(arguments, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as parent:
         orphan = int(parent.stdout.readline())
         with pytest.raises(NightRunningError):
             refuse_if_night_running(tmp_path / "school")
@@ -82,7 +82,7 @@ def test_the_holder_may_take_the_lock_again(tmp_path: Path) -> None:
         refuse_if_night_running(tmp_path)
         with hold(tmp_path, "inner"):
             pass
-        done = subprocess.run(command(tmp_path), env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        done = subprocess.run(command(tmp_path), capture_output=True, text=True, check=False)
         assert (done.returncode, "the night 2026-11-19 is running" in done.stderr) == (1, True)
 
 

@@ -18,7 +18,7 @@ from flows.serving.supervisor import Serving
 from flows.serving.vllm_server import EngineFailedError, EngineServer, template
 from flows.web.address import LOOPBACK, free_port
 from models.hf.loading import load_tokenizer
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import blocks
 from tests.flows.serving.conftest import CONFIG, School
 from tests.models.support.chat_server import Reply, chat_server
 
@@ -26,7 +26,7 @@ from tests.models.support.chat_server import Reply, chat_server
 def run_lesson(url: str, home: Home) -> subprocess.CompletedProcess[str]:
     """Run the program of the docs as it is printed there: a question, five answers, and the pick of the second."""
     (program,) = [block.text for block in blocks("python") if "import OpenAI" in block.text and "append(" in block.text]
-    environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root), "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root)}
     command = [sys.executable, "-c", program.replace("http://127.0.0.1:8000/v1", url)]
     given = "What is 2 + 2?\n1\n"
     return subprocess.run(
