@@ -4,16 +4,16 @@ import json
 import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import httpx
 import pytest
 
-import conf
-from conf.storage.home import SUMMARY, InputError
+from conf.load import STARTER, load_night
+from conf.storage.home import InputError
 from flows.teaching.answers import Question, Shown
+from tests.flows.nights import finished_night
 from tests.flows.teaching.conftest import TOKEN, School, ask_page, page_of
 
 HTML = "text/html; charset=utf-8"
@@ -85,10 +85,7 @@ def test_the_models_card(school: School, owner: httpx.Client) -> None:
     (day,) = card["days"]  # before the first pick, the day copy equals the champion: no blind test
     assert (day["picks"], day["chance"]) == (1, 0.8)
     assert owner.get("/report").json() == {"error": "there is no report yet"}
-    night = school.home.night("2026-11-20")
-    night.mkdir(parents=True)
-    (night / "config.yaml").write_text((Path(conf.__file__).parent / "starter.yaml").read_text())
-    (night / SUMMARY).write_text("{}")
+    night = finished_night(school.home, "2026-11-20", load_night(STARTER))
     (night / "report.html").write_text("<style>b { color: red }</style>")
     assert owner.get("/api/model").json()["report"]
     report = owner.get("/report")
