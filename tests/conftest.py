@@ -20,6 +20,7 @@ from flows.run.child import end_child
 from flows.web.address import free_port
 
 os.environ.pop("NIGHTSCHOOL_WEBHOOK", None)  # nobody's chat gets the reports of tests
+os.environ["PYTHONPATH"] = str(Path(__file__).parents[1])  # processes that tests start import this copy
 environment.prepare()  # before any library is imported: tests phone home as little as nights do
 os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "ab" * 32}  # a process reads them once, at Ray's import
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what tests start hears Ctrl-C, be they a background job

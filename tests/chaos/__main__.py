@@ -19,10 +19,9 @@ environment.prepare()
 from flows.orchestration.server import start_server, wait_until_ready  # noqa: E402
 from flows.web.address import free_port  # noqa: E402
 from tests.chaos.checks import Verdict  # noqa: E402
-from tests.chaos.events import Trap  # noqa: E402
 from tests.chaos.kills import kill_list  # noqa: E402
 from tests.chaos.school import School, open_school  # noqa: E402
-from tests.chaos.strike import Reference, strike, undisturbed  # noqa: E402
+from tests.chaos.strike import strike, undisturbed  # noqa: E402
 
 
 def main() -> int:
@@ -34,29 +33,21 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="folder to keep the nights in")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        root = chosen.keep or Path(folder)
-        verdicts = list(_tiny(root / "tiny", chosen)) if chosen.kills else []
-        verdicts += list(_real(root / "real", chosen)) if chosen.real else []
+        root, verdicts = chosen.keep or Path(folder), list[Verdict]()
+        if chosen.kills:
+            with _prefect(root / "server") as server:
+                verdicts += _struck(open_school(root / "tiny", server), chosen.kills, chosen.seed, chosen.jobs)
+        if chosen.real:  # each night starts its own Prefect server
+            verdicts += _struck(open_school(root / "real", None, real=True), chosen.real, chosen.seed)
     lost, again, orphans = (sum(bool(getattr(v, n)) for v in verdicts) for n in ("lost", "repeated", "orphans"))
     print(f"kills {len(verdicts)}, lost {lost}, repeated {again}, orphans {orphans}")
     return int(bool(lost or again or orphans))
 
 
-def _tiny(root: Path, chosen: argparse.Namespace) -> Iterator[Verdict]:
-    with _prefect(root.parent / "server") as server:
-        school = open_school(root, server)
-        reference = undisturbed(school)
-        yield from _strikes(school, reference, kill_list(reference.events, chosen.kills, chosen.seed), chosen.jobs)
-
-
-def _real(root: Path, chosen: argparse.Namespace) -> Iterator[Verdict]:
-    """Strike nights that start their own Prefect servers."""
-    school = open_school(root, None, real=True)
+def _struck(school: School, count: int, seed: int, jobs: int = 1) -> Iterator[Verdict]:
+    """Kill so many nights of a school, `jobs` at a time."""
     reference = undisturbed(school)
-    yield from _strikes(school, reference, kill_list(reference.events, chosen.real, chosen.seed), 1)
-
-
-def _strikes(school: School, reference: Reference, kills: list[Trap], jobs: int) -> Iterator[Verdict]:
+    kills = kill_list(reference.events, count, seed)
     with ThreadPoolExecutor(jobs) as pool:
         names = [f"kill-{number:02d}" for number in range(1, len(kills) + 1)]
         verdicts = pool.map(lambda name, trap: strike(school, name, [trap], reference), names, kills)

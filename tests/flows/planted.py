@@ -37,7 +37,7 @@ def owners(home: Path) -> Path:
 
 def owners_environment() -> dict[str, str]:
     """The environment of an owner's shell: keys are in it, and nothing that a test or this project has set."""
-    left_out = {*TESTED, *DEFAULTS}
+    left_out = {*TESTED, *DEFAULTS, "PYTHONPATH"}
     return {name: value for name, value in os.environ.items() if name not in left_out} | KEYS
 
 

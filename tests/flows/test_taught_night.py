@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from prefect.settings import get_current_settings
 
-from conf.sections.lessons import RewardModelConfig
 from flows.run.history import read_round_metrics
-from models.lessons.preference_data import is_held_out
 from tasks.tables import PROMPTS, read_table
 from tests.chaos.school import DATE, open_school
 from tests.tasks.doubles.picks import preference_rows
@@ -79,18 +77,6 @@ def test_a_reward_model_is_fitted_and_used(night: Path) -> None:
     assert read_round_metrics(night)[-1]["reward/learned_spread"] > 0  # at first, all answers may be alike
     assert len(prompts(night, "journal")) == len(prompts(night, "benchmark")) == 16
     assert "A reward model was used" in (night / "report.html").read_text()
-
-
-def test_held_out_conversations_are_in_no_lesson_and_no_round(night: Path) -> None:
-    share = RewardModelConfig().held_out_share
-    held_out = sum(is_held_out(said(f"Say {number}"), share) for number in range(12))
-    assert 0 < held_out < 12
-    for channel in ("corrections", "feedback"):
-        counts = json.loads((night / "lessons" / channel / "counts.json").read_text())
-        assert (counts["lines"], counts["used"], counts["held_out"]) == (12, 12 - held_out, held_out)
-    again = json.loads((night / "ask_again" / "answers.json").read_text())
-    assert len(again) == 12 - held_out
-    assert not [messages for messages in prompts(night, "journal") if is_held_out(messages, share)]
 
 
 def test_the_night_begins_with_the_day_copy_and_teaches_its_lines_no_more(night: Path) -> None:

@@ -31,12 +31,6 @@ FIXED = ["budget_minutes=null"]
 FOUND = re.compile(r'"id": ?"([0-9a-f-]{36})"')  # a run whose result another takes
 
 
-def command(home: Path, *arguments: str) -> tuple[list[str], dict[str, str]]:
-    watch = watching(connections(home))
-    owner = {"HOME": str(owners(home)), "XDG_CACHE_HOME": str(Path.home() / ".cache"), "NIGHTSCHOOL_HOME": str(home)}
-    return [*watch, sys.executable, "-m", "flows", *arguments], owners_environment() | owner
-
-
 def connections(home: Path) -> Path:
     """The file in which the watcher notes what the nights of a home send to others."""
     return home.with_name(f"{home.name}-connections.txt")
@@ -47,21 +41,25 @@ def school(tmp_path_factory: pytest.TempPathFactory) -> School:
     return open_school(tmp_path_factory.mktemp("night") / "tiny", None)
 
 
-def night(school: School, name: str, *more: str) -> tuple[Path, dict[str, Any]]:
-    """Run a night to its end. Return its home and its line for machines."""
-    home = school.home(name).root
-    settings = [f"--set={setting}" for setting in (*school.settings, *FIXED, *more)]
-    argv, environment = command(home, "night", "--config", str(STARTER), "--date", DATE, *settings, "--json")
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=1500, check=False)
+def night(home: Path, *settings: str, config: Path = STARTER, date: str = DATE) -> dict[str, Any]:
+    """Run a night to its end. Return its line for machines."""
+    owner = {"HOME": str(owners(home)), "XDG_CACHE_HOME": str(Path.home() / ".cache"), "NIGHTSCHOOL_HOME": str(home)}
+    command = [*watching(connections(home)), sys.executable, "-m", "flows", "night", "--config", str(config)]
+    options = ["--date", date, "--json", *(f"--set={setting}" for setting in settings)]
+    environment = owners_environment() | owner
+    done = subprocess.run(
+        [*command, *options], env=environment, capture_output=True, text=True, timeout=1500, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert MARK not in done.stdout + done.stderr
     assert len(done.stdout.splitlines()) == 1
-    return home, json.loads(done.stdout)
+    return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
 def finished(school: School) -> tuple[Path, dict[str, Any]]:
-    return night(school, "whole", "grpo.rounds=2", "distill.steps=6")
+    home = school.home("whole").root
+    return home, night(home, *school.settings, *FIXED, "grpo.rounds=2", "distill.steps=6")
 
 
 def test_the_line_for_machines(finished: tuple[Path, dict[str, Any]]) -> None:
@@ -145,8 +143,9 @@ def test_every_stage_is_given_the_exams_questions_in_the_same_order(finished: tu
 @pytest.mark.full
 def test_a_night_of_adapters(school: School) -> None:
     """Adapters are sampled and trained; the exam examines a full checkpoint, which alone stays."""
-    home, summary = night(school, "adapters", "lora={rank: 8, dropout: 0.05}", "optimizer.learning_rate=0.01")
-    digests = summary["digests"]
+    home = school.home("adapters").root
+    adapters = ("lora={rank: 8, dropout: 0.05}", "optimizer.learning_rate=0.01")
+    digests = night(home, *school.settings, *FIXED, *adapters)["digests"]
     rounds = [home / "nights" / DATE / f"round-{number:02d}" for number in (1, 2, 3)]
     policies = [(folder / "checkpoint" / "checkpoint.txt").read_text() for folder in rounds]
     assert digests["candidate"] not in policies
@@ -185,11 +184,8 @@ def test_the_scheduled_night(tmp_path: Path) -> None:
     ]
     stamped = [json.dumps({"version": 1, "at": "2026-01-02T20:00:00", **line}) for line in lines]
     (home / "journal" / "2026-01-02.jsonl").write_text("".join(f"{line}\n" for line in stamped))
-    options = [f"--set={setting}" for setting in (*ON_A_CPU, *TINY_NUMBERS)]
-    argv, environment = command(home, "night", "--config", str(NIGHTLY), "--date", "2026-01-03", *options)
-    done = subprocess.run([*argv, "--json"], env=environment, capture_output=True, text=True, timeout=1500, check=False)
-    assert done.returncode == 0, done.stderr
-    summary, folder = json.loads(done.stdout), home / "nights" / "2026-01-03"
+    summary = night(home, *ON_A_CPU, *TINY_NUMBERS, config=NIGHTLY, date="2026-01-03")
+    folder = home / "nights" / "2026-01-03"
     answers = {name: sum(counts.values()) for name, counts in summary["verdicts"].items()}
     assert answers == {"gsm8k": 16, "math": 16, "mbpp": 8}
     assert all(counts["grader_failed"] == 0 for counts in summary["verdicts"].values())

@@ -27,24 +27,20 @@ def verdicts(*completions: str, row: dict[str, str] = ROW) -> list[str]:
     return [score.verdict for score in benchmark.score([Attempt(problem(row), text) for text in completions])]
 
 
-VERDICTS = [
-    ("a body", BODY, "correct"),
-    (
-        "a body that uses the helper",
-        "    for _ in range(len(s) - 1):\n        s = encode(s)\n    return s\n",
-        "correct",
-    ),
-    ("a whole program", WHOLE, "correct"),
-    ("the wrong body", "    return s\n", "wrong"),
-    ("its own helper and the identity", "def encode(s):\n    return s\n\ndef decode(s):\n    return s\n", "wrong"),
-    ("its own check", "def check(candidate):\n    pass\n\ndef decode(s):\n    return s\n", "wrong"),
-    ("blank", "\n    \n", "no_answer"),
-]
+VERDICTS = {
+    "a body": (BODY, "correct"),
+    "a body that uses the helper": ("    for _ in s[1:]:\n        s = encode(s)\n    return s\n", "correct"),
+    "a whole program": (WHOLE, "correct"),
+    "the wrong body": ("    return s\n", "wrong"),
+    "its own helper and the identity": ("def encode(s):\n    return s\n\ndef decode(s):\n    return s\n", "wrong"),
+    "its own check": ("def check(candidate):\n    pass\n\ndef decode(s):\n    return s\n", "wrong"),
+    "blank": ("\n    \n", "no_answer"),
+}
 
 
 def test_every_completion_has_its_verdict() -> None:
-    found = verdicts(*(case[1] for case in VERDICTS))
-    assert dict(zip([case[0] for case in VERDICTS], found, strict=True)) == {case[0]: case[2] for case in VERDICTS}
+    found = verdicts(*(completion for completion, _ in VERDICTS.values()))
+    assert dict(zip(VERDICTS, found, strict=True)) == {name: verdict for name, (_, verdict) in VERDICTS.items()}
 
 
 def test_a_function_that_the_test_compares_with_itself() -> None:

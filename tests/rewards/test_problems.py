@@ -89,13 +89,9 @@ EACH = pytest.mark.parametrize("name", DATASETS)
 
 
 @EACH
-@pytest.mark.parametrize("nested", [False, True])
-def test_the_source_is_the_folder_or_holds_it(tmp_path: Path, name: str, nested: bool) -> None:
+def test_a_row_of_a_folder_is_a_problem(tmp_path: Path, name: str) -> None:
     data = DATASETS[name]
-    folder = tmp_path / name if nested else tmp_path
-    folder.mkdir(exist_ok=True)
-    write_rows(folder / data.file, data.row)
-    benchmark = configured(ExamPart(benchmark=name, source=str(tmp_path)))
+    benchmark = configured(ExamPart(benchmark=name, source=write_rows(tmp_path / data.file, data.row)))
     [problem] = benchmark.problems(data.split)
     assert problem.problem_id.startswith(data.problem_id)
     assert (problem.benchmark, benchmark.kind(problem)) == (name, problem.problem_id)

@@ -26,11 +26,8 @@ def right(choice: Choice) -> int:
     return only
 
 
-def test_short_picks_the_shortest_answer() -> None:
+def test_a_taste_picks_what_it_is_named_after() -> None:
     assert all(choice.chosen == shortest(choice) for choice in picks("short", 200, "1"))
-
-
-def test_correct_picks_the_correct_answer() -> None:
     assert all(choice.chosen == right(choice) for choice in picks("correct", 200, "1"))
 
 

@@ -1,6 +1,5 @@
 """Another process that holds a home's lock."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ with hold(Path(sys.argv[1]), sys.argv[2]):
     print("held", flush=True)
     time.sleep(600)
 """
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
 
 
 def command(root: Path, who: str = "the night 2026-11-20") -> list[str]:
@@ -27,7 +25,7 @@ def command(root: Path, who: str = "the night 2026-11-20") -> list[str]:
 @contextmanager
 def holder(root: Path, who: str = "the night 2026-11-20") -> Iterator[subprocess.Popen[str]]:
     """Hold the home in another process."""
-    with subprocess.Popen(command(root, who), env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command(root, who), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
         try:
             yield process

@@ -1,5 +1,6 @@
 """One night and one server at a time on one home, and no lock that outlives its holder."""
 
+import json
 import os
 import signal
 import stat
@@ -25,7 +26,8 @@ from conf.storage.locks import (
     take_server_lock,
     wait_for_server,
 )
-from tests.conf.storage.lock_holder import ENVIRONMENT, command, holder
+from tests.conf.storage.lock_holder import command, holder
+from tests.refusal import refusal
 
 PARENT = """
 import subprocess, sys, time
@@ -48,24 +50,14 @@ def take(root: Path) -> None:
 def test_a_second_process_is_refused_and_the_first_named(tmp_path: Path, meet: Callable[[Path], None]) -> None:
     with holder(tmp_path) as other:
         who = f"the night 2026-11-20 is running (process {other.pid})"
-        with pytest.raises(NightRunningError) as caught:
-            meet(tmp_path)
-        assert str(caught.value) == f"{tmp_path}: {who}; wait for it, or end it with Ctrl-C in its terminal"
+        line = refusal(meet, tmp_path, kind=NightRunningError)
+        assert line == f"{tmp_path}: {who}; wait for it, or end it with Ctrl-C in its terminal"
 
 
-def test_the_lock_is_free_after_its_holder_was_killed(tmp_path: Path) -> None:
-    with holder(tmp_path) as other:
-        other.kill()
-        other.wait()
-        refuse_if_night_running(tmp_path)
-        with hold(tmp_path, "the night 2026-11-21"):
-            assert '"the night 2026-11-21"' in (tmp_path / "night.lock").read_text()
-
-
-def test_an_orphan_does_not_keep_the_lock(tmp_path: Path) -> None:
+def test_the_lock_of_a_killed_holder_is_free_and_no_orphan_keeps_it(tmp_path: Path) -> None:
     """Not even one that inherits every open file."""
     arguments = [sys.executable, "-c", PARENT, str(tmp_path / "school")]
-    with subprocess.Popen(arguments, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as parent:
         orphan = int(parent.stdout.readline())
         with pytest.raises(NightRunningError):
             refuse_if_night_running(tmp_path / "school")
@@ -73,6 +65,7 @@ def test_an_orphan_does_not_keep_the_lock(tmp_path: Path) -> None:
     try:
         os.kill(orphan, 0)  # it is still alive
         take(tmp_path / "school")
+        assert json.loads((tmp_path / "school" / "night.lock").read_text())["who"] == "the night 2026-11-21"
     finally:
         os.kill(orphan, signal.SIGKILL)
 
@@ -82,7 +75,7 @@ def test_the_holder_may_take_the_lock_again(tmp_path: Path) -> None:
         refuse_if_night_running(tmp_path)
         with hold(tmp_path, "inner"):
             pass
-        done = subprocess.run(command(tmp_path), env=ENVIRONMENT, capture_output=True, text=True, check=False)
+        done = subprocess.run(command(tmp_path), capture_output=True, text=True, check=False)
         assert (done.returncode, "the night 2026-11-19 is running" in done.stderr) == (1, True)
 
 
@@ -144,18 +137,17 @@ def test_a_night_waits_until_the_server_is_done(tmp_path: Path) -> None:
 
 
 def test_a_server_that_does_not_end_is_named(tmp_path: Path) -> None:
-    with take_server_lock(tmp_path, 4711), pytest.raises(InputError) as caught:
-        wait_for_server(tmp_path, limit=0.5)
-    assert str(caught.value) == (
-        f"{tmp_path}: process 4711 (nightschool serve or teach) does not make room for the night; "
-        "end it with Ctrl-C in its terminal, and run the night again"
-    )
+    with take_server_lock(tmp_path, 4711):
+        assert refusal(wait_for_server, tmp_path, 0.5) == (
+            f"{tmp_path}: process 4711 (nightschool serve or teach) does not make room for the night; "
+            "end it with Ctrl-C in its terminal, and run the night again"
+        )
 
 
 def test_a_second_server_is_refused(tmp_path: Path) -> None:
-    with take_server_lock(tmp_path, 4711), pytest.raises(InputError) as caught:
-        take_server_lock(tmp_path, 4712)
-    assert str(caught.value) == f"{tmp_path}: process 4711 serves this home already; end it with Ctrl-C in its terminal"
+    with take_server_lock(tmp_path, 4711):
+        line = refusal(take_server_lock, tmp_path, 4712)
+    assert line == f"{tmp_path}: process 4711 serves this home already; end it with Ctrl-C in its terminal"
     take_server_lock(tmp_path, 4712).close()
     assert (tmp_path / SERVER_LOCK).read_text() == "4712"
 

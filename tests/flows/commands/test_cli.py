@@ -26,10 +26,6 @@ def test_status_and_report(run: Run, home: Home) -> None:
     finish(home)
     line = f"{DATE}  promoted     arithmetic-1-2: 22 of 400 (5.5 %) → 245 of 400 (61.3 %)\n"
     assert run("status").out.startswith(line)
-    state = json.loads(run("status", "--json").out)
-    (night,) = state["nights"]
-    assert state["running"] is None
-    assert (night["night"], night["state"]) == (DATE, "promoted")
     assert "no report yet" in refused(run("report", "--markdown"))
     (home.night(DATE) / "report.md").write_text("# The night\n\n| a |\n")
     for arguments in ([], ["--date", DATE]):

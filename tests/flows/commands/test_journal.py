@@ -73,18 +73,9 @@ def test_lines_from_a_program(run: Run, home: Home, today: str) -> None:
     assert [entry.at for _, entry in read_file(home.journal / f"{today}.jsonl")[0]][1] == "2026-11-20"
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b'{"kind": "words", "text": x}', "not valid JSON at column 27"),
-        (b'{"kind": "words", "text": "\\ud800"}', "half of a surrogate pair"),
-    ],
-)
-def test_one_bad_line_of_a_program_and_nothing_is_written(run: Run, home: Home, line: bytes, reason: str) -> None:
-    said = refused(run("add", given=b'{"kind": "words", "text": "one"}\n' + line))
-    assert said.startswith("add: line 2: ")
-    assert reason in said
-    assert said.endswith("; nothing was written")
+def test_one_bad_line_of_a_program_and_nothing_is_written(run: Run, home: Home) -> None:
+    said = refused(run("add", given=b'{"kind": "words", "text": "one"}\n{"kind": "words", "text": x}'))
+    assert said == "add: line 2: not valid JSON at column 27; nothing was written"
     assert not home.root.exists()
 
 

@@ -1,7 +1,6 @@
 """`nightschool night`: what it refuses, which night it runs, and what it prints when one ends."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -70,8 +69,7 @@ def test_a_wrong_input_is_one_line_and_nothing_is_written(
 def test_a_real_process_prints_that_one_line_only(home: Home, tmp_path: Path, setting: str) -> None:
     """Whatever the imported libraries would like to print."""
     words = ["-m", "flows", "night", "--json", "--date", DATE, "--set", setting]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
-    done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
     refused(Outcome(done.returncode, done.stdout, done.stderr))
     assert list(tmp_path.iterdir()) == []
 

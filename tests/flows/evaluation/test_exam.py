@@ -45,8 +45,7 @@ def student(folder: Path, architecture: Architecture = "llama") -> Path:
     return folder
 
 
-def test_it_trusts_the_model_that_the_configuration_names_and_no_other(tmp_path: Path) -> None:
-    home = Home(tmp_path / "school")
+def test_it_trusts_the_model_that_the_configuration_names_and_no_other(tmp_path: Path, home: Home) -> None:
     mine, others, deeper = tmp_path / "mine", tmp_path / "others", home.checkpoints / "0a1b" / "deeper"
     for folder in (mine, others, deeper):
         write_student(folder)
@@ -63,15 +62,16 @@ def test_it_trusts_the_model_that_the_configuration_names_and_no_other(tmp_path:
     assert not trusts(StudentConfig(source=str(mine)), mine)
 
 
-def make_checkpoint(home: Home) -> Path:
+@pytest.fixture
+def checkpoint(home: Home) -> Path:
     draft = write_student(home.checkpoints / "new")
     write_lineage(draft, None)
     return keep(draft, home.checkpoints)
 
 
-def test_a_checkpoint_is_named_by_its_digest_and_any_other_folder_is_linked_to_its_own(tmp_path: Path) -> None:
-    home = Home(tmp_path / "school")
-    checkpoint = make_checkpoint(home)
+def test_a_checkpoint_is_named_by_its_digest_and_any_other_folder_is_linked_to_its_own(
+    tmp_path: Path, home: Home, checkpoint: Path
+) -> None:
     model = resolve_model(checkpoint.name, "CHECKPOINT", StudentConfig(), home)
     assert model.named_by_digest(tmp_path) == model.folder == checkpoint
     other = resolve_model(str(write_student(tmp_path / "mine")), "CHECKPOINT", StudentConfig(), home)
@@ -80,9 +80,7 @@ def test_a_checkpoint_is_named_by_its_digest_and_any_other_folder_is_linked_to_i
     assert other.named_by_digest(tmp_path) == link
 
 
-def test_the_beginning_of_a_digest_is_enough_where_it_is_unique(tmp_path: Path) -> None:
-    home = Home(tmp_path / "school")
-    checkpoint = make_checkpoint(home)
+def test_the_beginning_of_a_digest_is_enough_where_it_is_unique(home: Home, checkpoint: Path) -> None:
     assert resolve_model(checkpoint.name[:6], "CHECKPOINT", StudentConfig(), home).folder == checkpoint
     (home.checkpoints / f"{checkpoint.name[:6]}00000000000000").mkdir()
     with pytest.raises(InputError, match=f"2 checkpoints start with {checkpoint.name[:6]}"):
@@ -92,10 +90,10 @@ def test_the_beginning_of_a_digest_is_enough_where_it_is_unique(tmp_path: Path) 
             resolve_model(unknown, "CHECKPOINT", StudentConfig(), home)
 
 
-def test_a_damaged_checkpoint_is_refused_and_a_damaged_copy_gets_its_own_digest(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_refused_and_a_damaged_copy_gets_its_own_digest(
+    tmp_path: Path, home: Home, checkpoint: Path
+) -> None:
     """Its results would be cached as those of the whole one."""
-    home = Home(tmp_path / "school")
-    checkpoint = make_checkpoint(home)
     copy = tmp_path / checkpoint.name
     shutil.copytree(checkpoint, copy)
     for folder in (checkpoint, copy):

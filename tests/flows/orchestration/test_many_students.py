@@ -74,7 +74,6 @@ def servers(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         "PREFECT_API_DATABASE_CONNECTION_URL": f"postgresql+asyncpg://{database}/prefect",
         "MLFLOW_TRACKING_URI": f"http://127.0.0.1:{mlflow}",
         "PWD": str(PROJECT),
-        "PYTHONPATH": str(PROJECT),
         "OMP_NUM_THREADS": "1",
     }
     stores = [f"--backend-store-uri=postgresql://{database}/mlflow", f"--artifacts-destination={folder}/artifacts"]

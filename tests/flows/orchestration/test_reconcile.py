@@ -1,6 +1,7 @@
 """Runs of killed nights are shown as crashed in Prefect and killed in MLflow; nothing else on a server changes."""
 
 import datetime
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ from flows.orchestration.reconcile import (
 )
 from flows.run.context import freeze_config
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
-from tests.conf.storage.lock_holder import ENVIRONMENT, holder
+from tests.conf.storage.lock_holder import holder
 from tests.waiting import awaited
 
 NIGHT = """
@@ -81,7 +82,7 @@ def another() -> None:
 
 def killed_night(home: Home, client: SyncPrefectClient) -> UUID:
     """Return a flow run whose process was killed in a task of a nested run."""
-    environment = ENVIRONMENT | {"PREFECT_API_URL": PREFECT_API_URL.value() or ""}
+    environment = os.environ | {"PREFECT_API_URL": PREFECT_API_URL.value() or ""}
     command = [sys.executable, "-c", NIGHT, str(home.root)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as night:
         try:

@@ -50,7 +50,7 @@ class Services:
 
     @property
     def environment(self) -> dict[str, str]:
-        return environment_of(self.home, self.api, None) | {"PYTHONPATH": str(PROJECT)}
+        return environment_of(self.home, self.api, None)
 
     def prefect(self, *arguments: str) -> str:
         """Return what a command of Prefect's prints."""
@@ -63,7 +63,7 @@ class Services:
 def start_services(home: Home) -> Services:
     """Start them on free ports and wait until they are ready."""
     prefect, mlflow = free_port(), free_port()
-    environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root), "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root), "OMP_NUM_THREADS": "1"}
     environment.pop("MLFLOW_TRACKING_URI", None)
     environment["HOME"] = str(owners(home.root))
     command = [sys.executable, "-m", "flows", "services", f"--prefect-port={prefect}", f"--mlflow-port={mlflow}"]

@@ -33,7 +33,6 @@ from flows.orchestration.client import RECONNECTIONS, tolerate_lost_server
 from flows.orchestration.reconcile import show_crashed
 from flows.orchestration.server import ServerError, prefect_api, wait_until_ready
 from flows.web.address import free_port
-from tests.conf.storage.lock_holder import ENVIRONMENT
 from tests.tasks.doubles.processes import with_setting
 from tests.waiting import awaited
 
@@ -81,7 +80,7 @@ def assert_guarded(url: str) -> None:
 @pytest.mark.slow
 def test_a_server_answers_and_dies_with_its_killed_parent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     command = [sys.executable, "-c", NIGHT, str(tmp_path), "s3cret"]
-    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as night:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as night:
         url = night.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:"), (tmp_path / "server.log").read_text()
         with urllib.request.urlopen(f"{url}/health", timeout=10) as answer:

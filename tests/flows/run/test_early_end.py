@@ -23,20 +23,30 @@ def sentences(folder: Path) -> list[str]:
     return [line.split(" ", 1)[1] for line in incidents(folder)]
 
 
-def test_a_night_without_time_for_another_round_ends_with_those_it_has(school: School, clock: list[float]) -> None:
+TWICE = ("stages=[distill, {grpo: 1}, distill, {grpo: 1}]", "grpo.refills=0")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "steps", "why"),
+    [
+        ("short", (), 1, "1 of 3 rounds: round 2 needs about "),
+        pytest.param("hurried", TWICE, 2, "1 of 2 rounds: the lesson distill-2 needs about ", marks=pytest.mark.slow),
+    ],
+)
+def test_a_night_without_time_for_the_next_step_ends_with_what_it_has(
+    school: School, clock: list[float], name: str, settings: tuple[str, ...], steps: int, why: str
+) -> None:
     """After round 1 a second less is left than exam (540 s) and report (60 s) need."""
     engine = SlowEngine(school.student, clock, call=1, seconds=3600 - 599)
-    folder, candidate = school.study("short", engine, "budget_minutes=60")
+    folder, candidate = school.study(name, engine, *settings, "budget_minutes=60")
     assert len(engine.seeds) == 1
     assert candidate.name == digest(folder, "round-01/checkpoint")
     early = ended_early(folder)
-    assert (early.rounds, early.died) == (1, False)
-    assert early.why.startswith("Training stopped after 1 of 3 rounds: round 2 needs about ")
-    assert sentences(folder) == [early.why]
+    assert (early.rounds, early.steps, early.died) == (1, steps, False)
+    assert early.why.startswith(f"Training stopped after {why}")
     assert not (folder / "round-02").exists()
-
     again = ScriptedEngine(school.student, [])
-    assert school.study("short", again)[1] == candidate  # and stays ended when there is time
+    assert school.study(name, again, *settings)[1] == candidate  # and stays ended when there is time
     assert sentences(folder) == [early.why]
 
 

@@ -129,19 +129,27 @@ def tonight(tmp_path: Path) -> Path:
     return tmp_path / DATE
 
 
-def test_at_the_start_all_is_as_the_night_before(tonight: Path, before: Path) -> None:
-    assert seconds_left(tonight, SIX_ROUNDS, 0.0, before) == WHOLE
-    commit(tonight, {"freeze_journal": 1.0})
-    assert seconds_left(tonight, SIX_ROUNDS, 12.0, before) == WHOLE - 1 - 12
+FEW = {"freeze_journal": 1.0, "fit_reward_model": 1.0}  # tonight has passed without the stages between them
 
 
-def test_its_own_rounds_count_for_more_than_last_nights(tonight: Path, before: Path) -> None:
-    commit(tonight, OTHERS, [30.0, None, 6.0, 8.0])
-    left = 2 * 8 + AFTER
-    assert seconds_left(tonight, SIX_ROUNDS, 0.0, before) == left
-    assert seconds_left(tonight, SIX_ROUNDS, 3.0, before) == left - 3
-    assert seconds_left(tonight, SIX_ROUNDS, 999.0, before) == 0
-    assert seconds_left(tonight, SIX_ROUNDS, 0.0, None) is None  # the first night has nothing to tell it from
+@pytest.mark.parametrize(
+    ("stages", "rounds", "since", "left"),
+    [
+        ({}, [], 0.0, WHOLE),  # at the start all is as the night before
+        ({"freeze_journal": 1.0}, [], 12.0, WHOLE - 1 - 12),
+        (FEW, [], 0.0, WHOLE - sum(OTHERS.values()) + sum(LESSONS.values())),
+        (OTHERS, [30.0, None, 6.0, 8.0], 0.0, 2 * 8 + AFTER),  # its own rounds count for more than last night's
+        (OTHERS, [30.0, None, 6.0, 8.0], 3.0, 2 * 8 + AFTER - 3),
+        (OTHERS, [30.0, None, 6.0, 8.0], 999.0, 0),
+    ],
+)
+def test_what_is_left_is_told_by_last_night_and_by_tonights_rounds(
+    tonight: Path, before: Path, stages: dict[str, float], rounds: list[float | None], since: float, left: float
+) -> None:
+    commit(tonight, stages, rounds)
+    assert seconds_left(tonight, SIX_ROUNDS, since, before) == left
+    if rounds:
+        assert seconds_left(tonight, SIX_ROUNDS, since, None) is None  # the first night has nothing to tell it from
 
 
 def test_a_night_that_ended_its_rounds_early_begins_no_more(tonight: Path, before: Path) -> None:
@@ -149,8 +157,3 @@ def test_a_night_that_ended_its_rounds_early_begins_no_more(tonight: Path, befor
     assert seconds_left(tonight, SIX_ROUNDS, 0.0, before) == 5 * 8 + AFTER
     end_early(tonight, 1, "a severe alarm", 1)
     assert seconds_left(tonight, SIX_ROUNDS, 0.0, before) == AFTER
-
-
-def test_a_stage_that_tonight_has_passed_without_is_not_waited_for(tonight: Path, before: Path) -> None:
-    commit(tonight, {"freeze_journal": 1.0, "fit_reward_model": 1.0})
-    assert seconds_left(tonight, SIX_ROUNDS, 0.0, before) == WHOLE - sum(OTHERS.values()) + sum(LESSONS.values())

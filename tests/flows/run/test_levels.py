@@ -1,26 +1,23 @@
 """The target that moves on: which levels a night has, by the nights before it."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from conf.load import STARTER, frozen_yaml, load_night
+from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
 from flows.run.levels import joined_levels, with_next_level
+from tests.flows.nights import finished_night
 
 CONFIG = load_night(STARTER, ["exam.next_level_at=0.8"])
 
 
 def finish(home: Home, date: str, config: NightConfig, *, low: float, promoted: bool = True) -> None:
     """Leave a finished night after which a model with this lower bound serves."""
-    home.night(date).mkdir(parents=True)
-    (home.night(date) / "config.yaml").write_text(frozen_yaml(config))
     serving, other = ("candidate", "champion") if promoted else ("champion", "candidate")
     accuracy = {serving: {"low": low}, other: {"low": 0.99 - low}}
-    summary = {"decision": "promoted" if promoted else "kept", "accuracy": accuracy}
-    (home.night(date) / "summary.json").write_text(json.dumps(summary))
+    finished_night(home, date, config, decision="promoted" if promoted else "kept", accuracy=accuracy)
 
 
 def levels(config: NightConfig) -> tuple[tuple[str, ...] | None, ...]:

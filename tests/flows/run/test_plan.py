@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from conf.load import STARTER, load_night
-from conf.storage.home import SUMMARY, Home, InputError
+from conf.storage.home import Home, InputError
 from flows.run.context import freeze_config
 from flows.run.plan import plan
 from tasks.evaluation.decide import MASTERED
+from tests.flows.nights import finished_night
 
 DATE = "2026-01-20"
 
@@ -38,10 +39,8 @@ def test_the_plan_of_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_plan_tells_of_the_journal_and_of_a_mastered_exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flows.run.speed.measure_speed", lambda: 1e12)
     home, config = Home(tmp_path / "school"), load_night(STARTER, ["exam.next_level_at=null"])
-    last = home.night("2026-01-19")
-    freeze_config(last, config, fresh=False)
     decided = {"decision": "kept", "digests": {"champion": "gone"}, "serving": None, "reasons": [MASTERED]}
-    (last / SUMMARY).write_text(json.dumps(decided))
+    finished_night(home, "2026-01-19", config, **decided)
     home.journal.mkdir()
     lines = [{"version": 1, "kind": "words", "at": DATE, "text": text} for text in ("One.", "Two.")]
     (home.journal / f"{DATE}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from conf.load import STARTER, frozen_yaml, load_night
+from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from conf.storage.home import SUMMARY, Home, InputError
+from conf.storage.home import Home, InputError
 from conf.storage.layout import PACE_FOLDER
 from flows.commands.doctor import _speed
 from flows.run import speed
 from flows.run.estimate import Estimate
 from flows.run.speed import estimate, expected, forecast
 from models.hf.checkpoint import LINEAGE
+from tests.flows.nights import finished_night
 
 STUDENT = 0.135e9
 CHAMPION = "c0ffee"
@@ -37,16 +38,14 @@ def home(tmp_path: Path) -> Home:
         seconds = {"seconds_sample": 2 * usual.sampling, "seconds_update": 2 * usual.update}
         metrics = seconds | {"seconds_round": sum(seconds.values()) + 3}
         (folder / "metrics.json").write_text(json.dumps(metrics))
-    (night / "config.yaml").write_text(frozen_yaml(starter()))
-    finish(night, low=0.4)
+    finish(home, low=0.4)
     return home
 
 
-def finish(night: Path, low: float) -> None:
+def finish(home: Home, low: float) -> None:
     """Finish the night with the champion kept, whose accuracy has this lower bound."""
-    accuracy = {"champion": {"low": low}}
-    summary = {"decision": "kept", "digests": {"champion": CHAMPION}, "accuracy": accuracy}
-    (night / SUMMARY).write_text(json.dumps(summary))
+    decided = {"decision": "kept", "digests": {"champion": CHAMPION}, "accuracy": {"champion": {"low": low}}}
+    finished_night(home, "2026-11-20", starter(), **decided)
 
 
 def test_the_estimate_is_near_what_was_measured_on_two_slow_cores() -> None:
@@ -119,7 +118,7 @@ def test_a_trained_student_has_a_lesson_once_a_level_has_joined(home: Home) -> N
     champion.mkdir(parents=True)
     (champion / LINEAGE).write_text('{"parent": "cafe42"}')
     assert "lesson" not in _speed(home, config).found
-    finish(home.night("2026-11-20"), low=0.6)
+    finish(home, low=0.6)
     assert "lesson" in _speed(home, config).found
 
 

@@ -1,7 +1,6 @@
 """A day with the real vLLM and a tiny student, asked by OpenAI's own client."""
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -24,8 +23,6 @@ from tests.flows.teaching.conftest import ScriptedEngine, ask
 from tests.tasks.doubles.processes import gone_within, is_running
 from tests.waiting import awaited
 
-ROOT = Path(__file__).parents[3]
-
 pytestmark = pytest.mark.full
 
 QUESTION: Any = [{"role": "user", "content": "What is 2 + 2?"}]
@@ -35,12 +32,11 @@ LIMIT = 300.0  # seconds; an engine takes a minute to start
 class Server:
     """The running command."""
 
-    def __init__(self, school: School, log: Path) -> None:
+    def __init__(self, log: Path) -> None:
         port, self.log = free_port(), log
-        environment = os.environ | {"NIGHTSCHOOL_HOME": str(school.home.root), "PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-m", "flows", "serve", "--port", str(port), *(f"--set={one}" for one in SETTINGS)]
         with log.open("wb") as output:
-            self.process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+            self.process = subprocess.Popen(command, stdout=output, stderr=output)
         self.url = f"http://127.0.0.1:{port}"
         self.client = OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0)
 
@@ -65,7 +61,7 @@ def server(request: pytest.FixtureRequest, school: School, tmp_path: Path) -> It
     """The command, and nothing of it afterwards."""
     if request.param == "taught":
         teach(school)
-    running = Server(school, tmp_path / "serve.out")
+    running = Server(tmp_path / "serve.out")
     yield running
     everything = running.processes() if running.process.poll() is None else []
     running.process.kill()

@@ -25,7 +25,7 @@ from tests.waiting import awaited
 
 
 class Engine:
-    """A stand-in for vLLM's server that can be slow, stream, die halfway, and notice that a client has gone."""
+    """A stand-in for vLLM's server that can be slow, stream, and notice that a client has gone."""
 
     def __init__(self) -> None:
         self.go_on = threading.Event()
@@ -35,7 +35,6 @@ class Engine:
             ("/v1/echo", self.echo),
             ("/v1/slow", self.slow),
             ("/v1/stream", self.stream),
-            ("/v1/dies", self.die),
         ]
         self.app = Starlette(routes=[Route(path, answer, methods=["GET", "POST"]) for path, answer in routes])
 
@@ -61,13 +60,6 @@ class Engine:
             while not self.go_on.is_set():
                 await asyncio.sleep(0.01)
             yield b"two"
-
-        return StreamingResponse(parts())
-
-    async def die(self, _: Request) -> Response:
-        async def parts() -> AsyncIterator[bytes]:
-            yield b"half"
-            raise SystemError("the engine died")
 
         return StreamingResponse(parts())
 
@@ -146,8 +138,8 @@ def test_a_key(tmp_path: Path) -> None:
     with gate_at(Address(LOOPBACK, "s3cret"), tmp_path) as served:
         for wrong in ("", "Bearer wrong", "s3cret", "Bearer ü"):
             headers = [(b"Authorization", wrong.encode())] if wrong else []
-            for path in ("/v1/echo", "/health"):
-                assert httpx.get(served.url + path, headers=headers).status_code == 401, wrong
+            for path in ("/v1/echo", "/v1/feedback", "/health"):
+                assert httpx.post(served.url + path, headers=headers).status_code == 401, wrong
         right = httpx.get(f"{served.url}/v1/echo", headers={"Authorization": "Bearer s3cret"})
         assert right.status_code == 202
         assert "s3cret" not in right.text
@@ -176,9 +168,3 @@ def test_an_engine_that_is_not_there(served: Served, tmp_path: Path) -> None:
     assert httpx.get(f"{served.url}/v1/echo").status_code == 503
     served.gate.open(served.socket)
     assert httpx.get(f"{served.url}/v1/echo").status_code == 202
-
-
-def test_half_an_answer_does_not_look_whole(served: Served) -> None:
-    with pytest.raises(httpx.RemoteProtocolError):
-        httpx.get(f"{served.url}/v1/dies")
-    awaited(lambda: served.gate.under_way == 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conf.storage.home import Home, InputError
+from conf.storage.home import Home
 from conf.storage.journal_file import read_file
 from flows.commands.serve import serve
 from flows.serving.proxy import Gate
@@ -18,15 +18,16 @@ from flows.serving.supervisor import Serving
 from flows.serving.vllm_server import EngineFailedError, EngineServer, template
 from flows.web.address import LOOPBACK, free_port
 from models.hf.loading import load_tokenizer
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import blocks
 from tests.flows.serving.conftest import CONFIG, School
 from tests.models.support.chat_server import Reply, chat_server
+from tests.refusal import refusal
 
 
 def run_lesson(url: str, home: Home) -> subprocess.CompletedProcess[str]:
     """Run the program of the docs as it is printed there: a question, five answers, and the pick of the second."""
     (program,) = [block.text for block in blocks("python") if "import OpenAI" in block.text and "append(" in block.text]
-    environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root), "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"NIGHTSCHOOL_HOME": str(home.root)}
     command = [sys.executable, "-c", program.replace("http://127.0.0.1:8000/v1", url)]
     given = "What is 2 + 2?\n1\n"
     return subprocess.run(
@@ -126,11 +127,8 @@ def test_a_damaged_version_never_serves_and_a_dead_engine_is_started_again(
         serving.step()
 
 
-def refused(port: int = 0, host: str = LOOPBACK) -> str:
-    with pytest.raises(InputError) as caught:
-        serve(port or free_port(), host)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+def refused(host: str = LOOPBACK) -> str:
+    return refusal(serve, free_port(), host)
 
 
 def test_before_the_first_night(
@@ -153,7 +151,7 @@ def test_a_checkpoint_that_cannot_serve(school: School) -> None:
 
 def test_an_address_for_others_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipaddress.IPv4Address.is_loopback", False)
-    assert "first set a password (in ASCII) in NIGHTSCHOOL_SERVE_KEY" in refused(host="127.0.0.1")
+    assert "first set a password (in ASCII) in NIGHTSCHOOL_SERVE_KEY" in refused("127.0.0.1")
 
 
 def test_the_template_has_the_students_system_text_in_front(school: School) -> None:

@@ -1,7 +1,6 @@
 """`nightschool teach`: what it refuses, and a day with the real vLLM, killed and gone on with."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -28,7 +27,6 @@ from tests.flows.teaching.conftest import Do, School, ask_page
 from tests.tasks.doubles.processes import gone_within
 from tests.waiting import awaited
 
-ROOT = Path(__file__).parents[3]
 DAYS = "tags.`mlflow.source.name` = 'nightschool teach'"
 LIMIT = 300.0  # seconds; an engine takes half a minute to start
 
@@ -37,13 +35,11 @@ class Teaching:
     """The running command, and a browser's session with it."""
 
     def __init__(self, served: Served, log: Path) -> None:
-        environment = os.environ | {"NIGHTSCHOOL_HOME": str(served.home.root), "PYTHONPATH": str(ROOT)}
         settings = [*SETTINGS, "learned_reward.owner_share=0", "teach.max_answer_tokens=12", "teach.step_nats=1"]
         command = [sys.executable, "-m", "flows", "teach", "--json", "--port", str(free_port())]
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
                 [*command, *(f"--set={one}" for one in settings)],
-                env=environment,
                 stdout=subprocess.PIPE,
                 stderr=errors,
             )

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from conf.load import STARTER, frozen_yaml, load_night
-from conf.storage.home import SUMMARY, Home
+from conf.load import STARTER, load_night
+from conf.storage.home import Home
 from flows.run.context import Night
 from flows.training.inputs import frozen_day
 from flows.training.lessons import Lessons
@@ -16,6 +16,7 @@ from models.hf.checkpoint import keep
 from models.lessons.pace import Pace
 from rewards.arithmetic import Arithmetic
 from tasks.journal.tables import CORRECTIONS, PREFERENCES, TRACES
+from tests.flows.nights import finished_night
 from tests.models.support.chat_server import chat_server, said
 from tests.models.support.tiny import write_tiny
 from tests.rewards.datasets import write_gsm8k
@@ -109,10 +110,7 @@ def test_joined_levels_are_taught_not_rehearsed(night: Callable[..., Night], pla
         'benchmarks=[{name: arithmetic, levels: ["1", "2", "3"]}]',
         'exam.target={benchmark: arithmetic, levels: ["1", "2", "3"]}',
     )
-    first = tonight.home.night("2026-11-19")
-    first.mkdir(parents=True)
-    (first / "config.yaml").write_text(frozen_yaml(load_night(STARTER)))
-    (first / SUMMARY).write_text("{}")
+    finished_night(tonight.home, "2026-11-19", load_night(STARTER))
     day, before = write_stage(tonight.folder / "freeze_journal", ONE_TRACE), champion(tonight.home)
     frozen_day(tonight, before)
     assert planned["freeze_journal"]["joined_levels"] == ("3", "4", "5")

@@ -127,32 +127,29 @@ QUIZZED = [([30, 25], "kept"), ([30, 24], "taken_back")]  # five lost and none w
 WORSE = "made the student worse (75% → 60% of 40 training problems) and was taken back."
 
 
+@pytest.mark.parametrize(
+    ("settings", "path", "check", "what"),
+    [
+        (["stages=[distill]"], "distill", "distill_check", "The lesson on worked solutions"),
+        (["grpo.rounds=1", "grpo.refills=0"], "round-01/checkpoint", "merge_check", "The block of rounds"),
+    ],
+    ids=["lesson", "block"],
+)
 @pytest.mark.parametrize(("correct", "outcome"), QUIZZED)
-def test_a_lesson_stays_by_the_quiz(trained: School, correct: list[int], outcome: str) -> None:
-    engine = StudentEngine(trained.student, correct)
-    folder, candidate = study(trained, outcome, engine, "stages=[distill]")
-    verdict = json.loads((folder / "distill_check/verdict/outcome.json").read_text())
-    lesson = digest(folder, "distill")
-    assert verdict["outcome"] == outcome
-    assert verdict["problems"] == 40
-    assert verdict["accuracy"] == dict(zip(("before", "after"), [n / 40 for n in correct], strict=True))
-    assert engine.examined == [trained.student.name, lesson]
-    assert {file.parent.name for file in folder.glob("quiz/*/manifest.json")} == {"start", "distill"}
-    assert candidate.name == {"kept": lesson, "taken_back": trained.student.name}[outcome]
-    assert [WORSE in incident for incident in incidents(folder)] == ([] if outcome == "kept" else [True])
-    idle = StudentEngine(trained.student, [])
-    assert study(trained, outcome, idle, "stages=[distill]")[1] == candidate  # committed: nothing is asked
-
-
-@pytest.mark.parametrize(("correct", "outcome"), QUIZZED)
-def test_a_block_stays_by_the_quiz(trained: School, correct: list[int], outcome: str) -> None:
+def test_a_lesson_or_a_block_stays_by_the_quiz(
+    trained: School, correct: list[int], outcome: str, settings: list[str], path: str, check: str, what: str
+) -> None:
     engine = StudentEngine(trained.student, correct, [(1, 1, 1, 1)])
-    folder, candidate = study(trained, f"block-{outcome}", engine, "grpo.rounds=1", "grpo.refills=0")
-    trained_on = digest(folder, "round-01/checkpoint")
-    assert json.loads((folder / "merge_check/verdict/outcome.json").read_text())["outcome"] == outcome
-    assert candidate.name == {"kept": trained_on, "taken_back": trained.student.name}[outcome]
-    said = [f"The block of rounds {WORSE}" in incident for incident in incidents(folder)]
-    assert said == ([] if outcome == "kept" else [True])
+    folder, candidate = study(trained, f"{check}-{outcome}", engine, *settings)
+    verdict = json.loads((folder / check / "verdict" / "outcome.json").read_text())
+    made = digest(folder, path)
+    assert (verdict["outcome"], verdict["problems"]) == (outcome, 40)
+    assert verdict["accuracy"] == dict(zip(("before", "after"), [n / 40 for n in correct], strict=True))
+    assert engine.examined == [trained.student.name, made]
+    assert candidate.name == {"kept": made, "taken_back": trained.student.name}[outcome]
+    assert [f"{what} {WORSE}" in incident for incident in incidents(folder)] == [True] * (outcome == "taken_back")
+    idle = StudentEngine(trained.student, [])
+    assert study(trained, f"{check}-{outcome}", idle, *settings)[1] == candidate  # committed: nothing is asked
 
 
 def test_answers_that_could_not_be_graded_say_nothing_about_a_lesson(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from models.hf.checkpoint import base_of, parent_of
-from tasks.monitoring.incidents import ended_early
-from tests.flows.rounds import DATE, School, ScriptedEngine, SlowEngine, digest
+from tests.flows.rounds import DATE, School, ScriptedEngine, digest
 
 SCRIPT = [(1, 1, 1, 1), (1, 0, 1, 1), (0, 1, 1, 1)]
 TWICE = ("stages=[distill, {grpo: 1}, distill, {grpo: 1}]", "grpo.refills=0")
@@ -71,16 +70,3 @@ def test_a_night_with_hours_goes_through_a_day_without_feedback(school: School) 
     steps = ("stages=[distill, lessons, {grpo: 1}]", "grpo.refills=0", "budget_minutes=60")
     folder, candidate = school.study("quiet", ScriptedEngine(school.student, SCRIPT[:1]), *steps)
     assert digest(folder, "lessons/words") == digest(folder, "distill") == parent_of(candidate)
-
-
-@pytest.mark.slow
-def test_a_night_without_time_for_the_second_lesson_ends_before_it(school: School, clock: list[float]) -> None:
-    """After round 1 a second less is left than exam (540 s) and report (60 s) need."""
-    engine = SlowEngine(school.student, clock, call=1, seconds=3600 - 599)
-    folder, candidate = school.study("hurried", engine, *TWICE, "budget_minutes=60")
-    assert candidate.name == digest(folder, "round-01/checkpoint")
-    early = ended_early(folder)
-    assert (early.rounds, early.steps) == (1, 2)
-    assert early.why.startswith("Training stopped after 1 of 2 rounds: the lesson distill-2 needs about ")
-    again = ScriptedEngine(school.student, [])
-    assert school.study("hurried", again, *TWICE)[1] == candidate  # and stays ended when there is time

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from conf.load import STARTER, frozen_yaml, load_night
+from conf.load import STARTER, load_night
 from conf.storage.home import START, SUMMARY, Home
 from flows.run.context import Night
 from flows.training.inputs import start_of
 from models.hf.checkpoint import DamagedCheckpointError
+from tests.flows.nights import finished_night
 from tests.tasks.doubles.registry import make_models
 
 DATE, BEFORE = "2026-11-20", "2026-11-19"
@@ -25,12 +26,9 @@ class School:
         self.champion, self.candidate = models["champion"], models["candidate"]
 
     def finish(self, unpromoted: int | None, name: str = "starter", champion: str = "", date: str = BEFORE) -> None:
-        night = self.home.night(date)
-        night.mkdir(parents=True)
-        (night / "config.yaml").write_text(frozen_yaml(load_night(STARTER, [f"name={name}"])))
         digests = {"champion": champion or self.champion.name, "candidate": self.candidate.name}
-        summary: dict[str, Any] = {"digests": digests}
-        (night / SUMMARY).write_text(json.dumps(summary | ({} if unpromoted is None else {"unpromoted": unpromoted})))
+        proven = {} if unpromoted is None else {"unpromoted": unpromoted}
+        finished_night(self.home, date, load_night(STARTER, [f"name={name}"]), digests=digests, **proven)
 
     def start(self, *settings: str) -> tuple[Path, int]:
         night = Night(self.home, DATE, load_night(STARTER, settings))

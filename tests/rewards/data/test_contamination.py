@@ -41,18 +41,12 @@ def test_the_same_words_in_other_notation(text: str, question: str) -> None:
     assert EXAM.match(text) == Match(question, "exact", 1.0)
 
 
-def test_nearly_the_same_words() -> None:
-    found = EXAM.match(DICE.replace("fair", "ordinary"))
-    assert found is not None
-    assert (found.question, found.kind) == (DICE, "near")
-    # 23 words, signs and numbers (six-sided is three of them) make 20 n-grams of 4, of which `fair` is in two
-    assert len(words(DICE)) == 23
-    assert found.share == 18 / 20
-
-
-@pytest.mark.parametrize("around", ["Problem 7: {}", "{} (3 points)", "12. {} It is 10 of 36.", "Exercise 9: {}"])
+@pytest.mark.parametrize("around", ["{}", "Problem 7: {}", "{} (3 points)", "12. {} It is 10 of 36.", "Exercise 9: {}"])
 def test_nearly_the_same_words_between_other_numbers(around: str) -> None:
-    """Only the numbers within the question count; with others there it is a different problem."""
+    """Only the numbers within the question count; with others there it is a different problem.
+
+    Its 23 words, signs and numbers (six-sided is three of them) make 20 n-grams of 4, of which `fair` is in two.
+    """
     changed = DICE.replace("fair", "ordinary")
     assert EXAM.match(around.format(changed)) == Match(DICE, "near", 18 / 20)
     for number in ("10", "7"):

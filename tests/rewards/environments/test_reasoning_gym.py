@@ -22,19 +22,14 @@ def gym() -> ReasoningGym:
 
 
 def test_its_own_answers_are_correct_and_others_are_not(gym: ReasoningGym) -> None:
-    problems = gym.problems("test")[:20]
-    answers = [json.loads(problem.truth)["answer"] for problem in problems]
-    right = [
-        Attempt(problem, f"So: <answer>{answer}</answer>") for problem, answer in zip(problems, answers, strict=True)
-    ]
-    wrong = [
-        Attempt(problem, f"<answer>{answer}</answer> no, <answer>{answer}1</answer>")
-        for problem, answer in zip(problems, answers, strict=True)
-    ]
-    none = [Attempt(problem, str(answer)) for problem, answer in zip(problems, answers, strict=True)]
-    assert {score.verdict for score in gym.score(right)} == {"correct"}
-    assert {(score.verdict, score.reward) for score in gym.score(wrong)} == {("wrong", 0.0)}
-    assert {score.verdict for score in gym.score(none)} == {"no_answer"}
+    def judged(form: str) -> set[tuple[str, float | None]]:
+        problems = gym.problems("test")[:20]
+        attempts = [Attempt(problem, form.format(json.loads(problem.truth)["answer"])) for problem in problems]
+        return {(score.verdict, score.reward) for score in gym.score(attempts)}
+
+    assert judged("So: <answer>{}</answer>") == {("correct", 1.0)}
+    assert judged("<answer>{0}</answer> no, <answer>{0}1</answer>") == {("wrong", 0.0)}
+    assert judged("{}") == {("no_answer", 0.0)}
 
 
 def test_a_partial_score_is_not_correct() -> None:

@@ -32,26 +32,25 @@ def test_a_body_continues_the_prompt(completion: str) -> None:
     assert ast.dump(ast.parse(program)) == ast.dump(ast.parse(PROMPT + BODY))
 
 
-WHOLES = [
-    ("bare", WHOLE, WHOLE),
-    ("fenced", f"Sure:\n```python\n{WHOLE}```\nDone.", WHOLE),
-    ("an async function", f"async {WHOLE}", f"async {WHOLE}"),
-    ("a lambda", "twice = lambda n: [n, n]\n", "twice = lambda n: [n, n]\n"),
-    ("an indented sentence before the block", f"  Sure:\n```python\n{WHOLE}```", WHOLE),
-    (
-        "its own helpers first",
-        f"import math\n\ndef g(n):\n    return n\n\n{WHOLE}",
-        f"import math\n\ndef g(n):\n    return n\n\n{WHOLE}",
-    ),
-    ("another function", "def thrice(n):\n    return [n] * 3\n", "def thrice(n):\n    return [n] * 3\n"),
-    ("prose", "I cannot.", "I cannot."),
-    ("an indented fence", "  ```python\n  def twice(n):\n      return [n, n]\n  ```", WHOLE),
-]
+FENCED = {
+    "fenced": f"Sure:\n```python\n{WHOLE}```\nDone.",
+    "an indented sentence before the block": f"  Sure:\n```python\n{WHOLE}```",
+    "an indented fence": "  ```python\n  def twice(n):\n      return [n, n]\n  ```",
+}
+BARE = {
+    "bare": WHOLE,
+    "an async function": f"async {WHOLE}",
+    "a lambda": "twice = lambda n: [n, n]\n",
+    "its own helpers first": f"import math\n\ndef g(n):\n    return n\n\n{WHOLE}",
+    "another function": "def thrice(n):\n    return [n] * 3\n",
+    "prose": "I cannot.",
+}
 
 
-@pytest.mark.parametrize(("completion", "program"), [case[1:] for case in WHOLES], ids=[case[0] for case in WHOLES])
-def test_a_whole_program_gets_the_imports_and_helpers_of_the_prompt(completion: str, program: str) -> None:
-    assert whole_program(completion, PROMPT, "twice") == f"{HEAD}\n{program}"
+@pytest.mark.parametrize("name", FENCED | BARE)
+def test_a_whole_program_gets_the_imports_and_helpers_of_the_prompt(name: str) -> None:
+    completion = (FENCED | BARE)[name]
+    assert whole_program(completion, PROMPT, "twice") == f"{HEAD}\n{WHOLE if name in FENCED else completion}"
 
 
 def test_a_program_that_must_come_first_stays_alone() -> None:

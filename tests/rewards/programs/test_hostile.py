@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +31,6 @@ CHOSEN = [hostile for hostile in CORPUS if hostile.is_chosen]
 QUICK = [hostile for hostile in CORPUS if hostile.is_quick]
 LAYERS: tuple[Layer, ...] = ("bubblewrap", "landlock", "seccomp", "limits", "pid_namespace")
 SECRET = "night-key-b7d20f4e89c6a153"  # escape/environment_secret* look for it
-ROOT = Path(__file__).parents[3]
 LISTENER = "\0nightschool-hostile-listener"  # escape/sockets_of_services looks for it
 
 
@@ -172,7 +170,7 @@ with Sandbox(2) as sandbox:
 @needs_bubblewrap
 def test_nothing_outlives_a_night_that_is_killed() -> None:
     before = left_behind()
-    with subprocess.Popen([sys.executable, "-c", NIGHT], stdout=subprocess.PIPE, cwd=ROOT) as night:
+    with subprocess.Popen([sys.executable, "-c", NIGHT], stdout=subprocess.PIPE) as night:
         assert night.stdout is not None
         assert night.stdout.readline() == b"running\n"
         time.sleep(0.3)

@@ -82,14 +82,12 @@ def reference_programs() -> list[tuple[Program, str | None]]:
     HumanEval's helpers are not changed: the judge has its own, a plain interpreter shares the program's.
     """
     programs: list[tuple[Program, str | None]] = []
-    for problem, code in [*Mbpp().references("train"), *Mbpp().references("test")]:
+    for problem, code in [*Mbpp().references("train"), *Mbpp().references("test"), *HumanEval().references()]:
         tests = ProgramTests.read(problem.truth)
         assert tests is not None
-        programs.append((tests.program(code, LIMITS), None))
-    for problem, code in HumanEval().references():
-        tests = ProgramTests.read(problem.truth)
-        assert tests is not None
-        programs.append((tests.program(problem.question + code, LIMITS), tests.entry_point))
+        whole = problem.benchmark == "mbpp"
+        source = code if whole else problem.question + code
+        programs.append((tests.program(source, LIMITS), None if whole else tests.entry_point))
     return programs
 
 

@@ -55,7 +55,7 @@ def test_without_a_sandbox_no_program_has_a_reward(tmp_path: Path, monkeypatch: 
     scores = judged([RIGHT, READY, WRONG])
     assert [score.reward for score in scores] == [None, 0.0, None]
     assert {scores[0].verdict, scores[2].verdict} == {"grader_failed"}
-    assert "bubblewrap" in scores[0].detail
+    assert "apt install bubblewrap" in scores[0].detail
     assert "\n" not in scores[0].detail
     assert judged([READY]) == [READY]
     assert judged([]) == []

@@ -1,6 +1,5 @@
 """The logs of a night, and a checkpoint's way out of the home."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,9 +22,8 @@ def test_logs_are_those_of_the_last_night(run: Run, home: Home) -> None:
         for name in ("night", "trainer"):
             (home.night(date) / "logs" / f"{name}.log").write_text(f"begun\n{name} {date}\n")
     command = [sys.executable, "-m", "flows", "logs", "--lines=1"]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[4])}
     (home.nights / "2026-11-20.gone" / "logs").mkdir(parents=True)  # `--fresh` was killed
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "night 2026-11-20"
     assert "begun" not in done.stdout
 
@@ -33,9 +31,8 @@ def test_logs_are_those_of_the_last_night(run: Run, home: Home) -> None:
 def test_logs_before_the_first_night(home: Home) -> None:
     (home.root / "prefect").mkdir(parents=True)
     (home.root / "prefect" / "deploy.log").write_text("no worker\n")
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[4])}
     command = [sys.executable, "-m", "flows", "logs"]
-    assert "no worker" in subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    assert "no worker" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize("name", ["daytime", "1", "digest"])

@@ -13,6 +13,8 @@ from conf.storage.home import Home, InputError
 from conf.storage.locks import alias_lock
 from flows.commands.home.promote import promote_version, roll_back
 from models.hf.checkpoint import keep, write_lineage
+from tasks.registry.mlflow_registry import Version
+from tests.refusal import refusal
 from tests.tasks.doubles.registry import School, interrupted_at_each_call
 
 LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 97, "hidden_size": 32}
@@ -59,17 +61,12 @@ def test_a_relative_serves_and_the_way_back_is_known(home: Home, school: School)
     assert school.aliases() == ("1", "2")
 
 
-def test_a_rollback_that_was_killed_and_is_repeated_is_one(home: Home, school: School) -> None:
+def test_a_rollback_that_was_killed_is_only_finished_when_it_is_repeated(home: Home, school: School) -> None:
     promote_version(home, school.registry, "2")
-    killed = list(interrupted_at_each_call(school.registry, lambda: roll_back(home, school.registry)))
-    assert killed == ["set_model_version_tag"] * 2 + ["set_registered_model_alias"]
-    assert school.aliases() == ("1", "2")
-
-
-def test_a_rollback_only_finishes_a_move_that_was_killed(home: Home, school: School) -> None:
-    promote_version(home, school.registry, "2")
-    school.registry.client.set_model_version_tag("student", "1", "daytime.3", "rollback at 2026-11-21T08:00:00Z")
-    serving, finished = roll_back(home, school.registry)
+    done: list[tuple[Version, bool]] = []
+    killed = interrupted_at_each_call(school.registry, lambda: done.append(roll_back(home, school.registry)))
+    assert list(killed) == ["set_model_version_tag"] * 2 + ["set_registered_model_alias"]
+    ((serving, finished),) = done
     assert (serving.version, finished) == ("1", True)
     assert school.aliases() == ("1", "2")
 
@@ -105,11 +102,9 @@ def test_after_nights_that_promote_nothing_the_way_back_is_that_nights_student(h
     ],
 )
 def test_another_model_is_refused_in_one_line(home: Home, school: School, version: str, difference: str) -> None:
-    with pytest.raises(InputError) as refused:
-        promote_version(home, school.registry, version)
-    assert str(refused.value).startswith(
-        f"promote: version {version} cannot replace the champion, version 1: {difference}; give another student a name"
-    )
+    line = refusal(promote_version, home, school.registry, version)
+    cannot = f"promote: version {version} cannot replace the champion, version 1: {difference}"
+    assert line.startswith(f"{cannot}; give another student a name")
     assert school.aliases() == ("1", None)
 
 

@@ -16,7 +16,7 @@ from conf.storage.locks import NIGHT, hold, take_server_lock
 from flows.commands.home.status import lines_of, status
 from flows.run.context import Night, freeze_config
 from flows.run.history import note_progress
-from tests.conf.storage.lock_holder import ENVIRONMENT, holder
+from tests.conf.storage.lock_holder import holder
 from tests.flows.commands.command import finish
 
 DATE, BEFORE = "2026-11-20", "2026-11-19"
@@ -91,4 +91,4 @@ def test_a_server_by_day(tmp_path: Path) -> None:
 
 def test_it_imports_no_library_that_takes_seconds() -> None:
     found = "import sys, flows.cli, flows.commands.home.status; print({'torch', 'prefect', 'mlflow'} & {*sys.modules})"
-    assert subprocess.check_output([sys.executable, "-c", found], env=ENVIRONMENT, text=True) == "set()\n"
+    assert subprocess.check_output([sys.executable, "-c", found], text=True) == "set()\n"
