@@ -149,21 +149,22 @@ def night(home: Path, start: str, seed: int, date: str) -> dict[str, Any]:
 
 
 def table(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return a Markdown table: the rate of the week's first taste, morning and evening by day, and the nights.
+    """Return a Markdown table: the rate of each day's taste, morning and evening, those of all at the end, the nights.
 
     Arithmetic is compared within a night, because its exam becomes harder from night to night.
     """
     rows = []
     for run in runs:
-        taste, days = WEEKS[run["week"]][0], run["run"]
-        rated = "; ".join(f"{day['morning'][taste]:.2f} → {day['evening'][taste]:.2f}" for day in days)
+        days, tastes = run["run"], WEEKS[run["week"]][: len(run["run"])]
+        looks = zip(days, tastes, strict=True)
+        rated = "; ".join(f"{day['morning'][taste]:.2f} → {day['evening'][taste]:.2f}" for day, taste in looks)
         nights = ", ".join(day["night"]["decision"] for day in days)
         exams = (day["night"]["arithmetic"] for day in days)
         gains = ", ".join(f"{candidate - champion:+.2f}" for champion, candidate in exams)
         minutes = ", ".join("–" if (spent := day["night"]["minutes"]) is None else f"{spent:.0f}" for day in days)
-        after = f"{run['after'][taste]:.2f}"
+        after = ", ".join(f"{run['after'][taste]:.2f}" for taste in dict.fromkeys(tastes))
         rows.append([run["week"], run["start"], run["seed"], rated, after, nights, gains, minutes])
-    head = "week | `start_from` | seed | short answers, morning → evening by day | after the last night | nights"
+    head = "week | `start_from` | seed | liked answers, morning → evening by day | after the last night | nights"
     return markdown(f"{head} | arithmetic, candidate − champion | minutes", rows)
 
 
