@@ -1,12 +1,16 @@
 """Temporal differences on problems with known answers (figures: Sutton and Barto 2018, second edition)."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.random_walk import TRUTH, rms
-from models.td import lambda_returns, td_errors, trace_weights
+from models.td import gae, lambda_returns, td_errors, trace_weights
+from tests.models.support.tiny import plain_model
 
 REWARDS, VALUES = [1.0, 0.0, 2.0], [0.5, 1.0, -1.0, 4.0]
 NUMBERS = st.floats(-10, 10)
@@ -45,6 +49,38 @@ def test_a_lambda_return_is_a_mean_of_n_steps(
         left = length - t
         mean = sum((1 - lam) * lam ** (n - 1) * n_step(t, n) for n in range(1, left))
         assert found == pytest.approx(mean + lam ** (left - 1) * n_step(t, left), abs=1e-9)
+
+
+@given(episodes(), SHARES, SHARES)
+def test_credit_backwards_is_that_forwards(episode: tuple[list[float], list[float]], gamma: float, lam: float) -> None:
+    """Σ_t δ_t·z_t = Σ_t ∇log π_t·A_t, z_t the accumulating trace and A_t the advantage (12.1 to 12.2)."""
+    rewards, values = episode
+    scores = torch.randn(len(rewards), 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    trace, backwards = torch.zeros(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    for error, score in zip(td_errors(rewards, values, gamma), scores, strict=True):
+        trace = gamma * lam * trace + score
+        backwards += error * trace
+    forwards = gae(rewards, values, gamma, lam) @ scores
+    assert torch.allclose(backwards, forwards, rtol=0, atol=1e-12 * max(1.0, float(backwards.abs().max())))
+
+
+def test_a_recursive_trace_is_one_weighted_backward_pass(folder: Path) -> None:
+    """Of a language model's tokens: e ← γλ·e + ∇log π_t, against the gradient of Σ_t (γλ)^(T−1−t) log π_t."""
+    model = plain_model(folder)
+    tokens = torch.tensor([[3, 5, 8, 2, 9, 4]])
+
+    def logprobs() -> torch.Tensor:
+        steps = model(input_ids=tokens, use_cache=False).logits[0, :-1].float().log_softmax(-1)
+        return steps.gather(1, tokens[0, 1:, None])[:, 0]
+
+    weights = list(model.parameters())
+    trace = [torch.zeros_like(weight) for weight in weights]
+    for t in range(tokens.shape[1] - 1):
+        gradients = torch.autograd.grad(logprobs()[t], weights)
+        trace = [0.99 * 0.95 * old + new for old, new in zip(trace, gradients, strict=True)]
+    total = (trace_weights(tokens.shape[1] - 1, 0.99, 0.95).float() * logprobs()).sum()
+    for recursive, whole in zip(trace, torch.autograd.grad(total, weights), strict=True):
+        assert torch.allclose(recursive, whole, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.full

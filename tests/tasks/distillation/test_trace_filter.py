@@ -123,6 +123,21 @@ def test_the_generated_day_is_learned_word_for_word() -> None:
     ]
 
 
+def test_problems_of_the_exam_are_never_lessons() -> None:
+    problem = Arithmetic(levels=["1"]).problems("test")[17]
+    prompt, solution = Arithmetic().prompt(problem), f"#### {problem.truth}"
+    found = filtered(
+        [
+            trace(prompt, solution, problem.truth),
+            trace(prompt, solution, None, benchmark=None),
+            trace(prompt, solution, problem.truth, before="May I ask something?"),
+            trace("7 + 5?", "#### 12", "12"),
+        ]
+    )
+    assert [trace.fate for trace in found] == ["exam"] * 3 + ["kept"]
+    assert [trace.exam.question for trace in found if trace.exam] == [problem.question] * 3
+
+
 def test_conversations_that_judge_the_reward_model_are_held_out() -> None:
     traces = [
         trace("7 + 5?", "#### 12", "12"),
