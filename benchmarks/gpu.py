@@ -28,6 +28,8 @@ from tasks.workers.worker import die_with_parent
 
 SHAPE: dict[str, Any] = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28}
 SHAPE |= {"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151_936}
+TINY: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2}
+TINY |= {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 40_000}
 TRAINER = ("gradients", "update", "capped", "repeated", "tests")
 STAGES = {"trainer": TRAINER, "engine": ("engine",), "night": ("night",)}
 LINES = Path("docs/gpu.jsonl")
@@ -90,16 +92,13 @@ def child(part: str, student: Path | None, limit: float = 600.0) -> list[tuple[s
 
 
 def _random_model(folder: Path) -> Path:
-    """Return a model with random weights and the shape of Qwen3-0.6B, or a tiny one if there is no GPU."""
+    """Write a model with random weights and the shape of Qwen3-0.6B, or a tiny shape if there is no GPU."""
     import torch
     from transformers import AutoModelForCausalLM, Qwen3Config
 
-    if not torch.cuda.is_available():
-        from benchmarks.inputs.starter import tiny_student
-
-        return tiny_student(folder / "student")
+    shape = SHAPE if torch.cuda.is_available() else TINY
     torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_config(Qwen3Config(**SHAPE, tie_word_embeddings=True), dtype=torch.bfloat16)
+    model = AutoModelForCausalLM.from_config(Qwen3Config(**shape, tie_word_embeddings=True), dtype=torch.bfloat16)
     model.save_pretrained(folder / "student")
     return folder / "student"
 
