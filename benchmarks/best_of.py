@@ -19,6 +19,7 @@ from benchmarks.inputs.options import options
 from benchmarks.inputs.owners import GOOD, QUESTIONS, TASTES
 from benchmarks.machine.classroom import Classroom, classroom
 from benchmarks.outputs.page import fill, markdown
+from benchmarks.outputs.power import mean_difference
 from benchmarks.outputs.records import Run, by, ordered, sweep
 from tasks.evaluation.statistics import mcnemar
 
@@ -65,13 +66,14 @@ def chats(room: Classroom, questions: Sequence[str], taste: str) -> tuple[list[b
 def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table: the share of liked answers by taste and seed, and what the best of four adds."""
     rows = []
-    for (taste,), same in by(ordered(runs, taste=LIKED), "taste").items():
+    for (taste,), same in by(ordered(runs, taste=LIKED, seed=None), "taste").items():
         rates = ["; ".join(f"{statistics.mean(run[when]):.2f}" for run in same) for when in ("before", "one", "best")]
         pairs = [pair for run in same for pair in zip(run["one"], run["best"], strict=True)]
         p = mcnemar(sum(a < b for a, b in pairs), sum(a > b for a, b in pairs))
+        gains = [statistics.mean(run["best"]) - statistics.mean(run["one"]) for run in same]
         seconds = [statistics.median(run[when] for run in same) for when in ("seconds", "seconds_best")]
-        rows.append([taste, *rates, f"{p:.2g}", *(f"{each:.1f}" for each in seconds)])
-    shown = f"one answer | best of {BEST_OF} | p | seconds, one | seconds, best of {BEST_OF}"
+        rows.append([taste, *rates, mean_difference(gains), f"{p:.2g}", *(f"{each:.1f}" for each in seconds)])
+    shown = f"one answer | best of {BEST_OF} | gain by seed | p | seconds, one | seconds, best of {BEST_OF}"
     return markdown(f"taste | before | {shown}", rows)
 
 

@@ -87,7 +87,7 @@ def child(part: str, student: Path | None, limit: float = 600.0) -> list[tuple[s
         except subprocess.TimeoutExpired:
             reason = "out of time"
         output.seek(0)
-        rows = [tuple(json.loads(line)) for line in output if line.startswith("[")]
+        rows = [tuple(json.loads(line)) for line in output if line.startswith('["')]
     return [*rows, ("failed", reason)] if reason else rows
 
 

@@ -17,8 +17,10 @@ RECIPE = f"{LESSONS!r}, each step rounded by chance"
 
 
 def starter(folder: Path = STARTER) -> Path:
-    """Return the folder of the starter model, after writing it if it is missing."""
+    """Return the folder of a student. The starter's own is written if it is missing; another must hold a model."""
     if not (folder / "config.json").exists():
+        if folder != STARTER:
+            raise SystemExit(f"{folder}: no model is there (no config.json)")
         from models.hf.starter import write_starter  # torch
 
         make(folder.parent)

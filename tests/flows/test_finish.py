@@ -16,6 +16,7 @@ from prefect import flow
 
 from conf.load import STARTER, load_night
 from conf.storage.home import SUMMARY, Home, NightError
+from conf.storage.locks import alias_lock
 from flows import finish, nightly
 from flows.run.child import end_child
 from flows.run.context import Night
@@ -199,3 +200,20 @@ def test_an_mlflow_that_dies_after_the_promotion_costs_no_report(ending: Ending,
     (run,) = tracking.client.search_runs([tracking.experiment_id], NIGHT_RUNS)
     assert (run.info.status, run.data.tags["decision"]) == ("FINISHED", "promoted")
     assert "report.html" in [file.path for file in tracking.client.list_artifacts(run.info.run_id)]
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("prefect_server")
+def test_a_rollback_that_hangs_leaves_a_night_that_one_command_finishes(ending: Ending) -> None:
+    ending.monkeypatch.setattr("conf.storage.locks.ALIAS_SECONDS", 0.2)
+    before = ending.aliases()
+    with alias_lock(ending.home), pytest.raises(NightError) as left:
+        ending.run()
+    assert str(left.value) == (
+        "another `nightschool promote` or `rollback` does not end, so the promotion is not finished. The night is "
+        f"safe, and its decision stands; once it has ended, finish it with: {ending.resume_command}"
+    )
+    assert ending.resume_command in (ending.folder / "report.html").read_text()
+    assert ending.aliases() == before
+    assert ending.run()["decision"] == "promoted"
+    assert ending.aliases() == ending.promoted
