@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.ants import CONFIG, PAGE, delivered
-from benchmarks.floor import TOKENS
 from benchmarks.inputs.options import options
-from benchmarks.inputs.school import SCHOOL, make
+from benchmarks.inputs.pretrained import pretrained
+from benchmarks.inputs.school import SCHOOL
 from benchmarks.inputs.scripted_ants import with_notes, with_signals, with_trails
-from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import whole_night
 from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.records import Run, sweep
@@ -70,15 +69,14 @@ def interval(differences: Any) -> str:
 
 def night(ants: int, seed: int) -> Run:
     """Run a night with this number of ants, and return what they then deliver."""
-    home, choice = make(SCHOOL / "colony").resolve(), {"name": "ants", "levels": ["1"], "ants": ants}
-    nightschool(home, "pretrain", "1M", "--tokens", str(TOKENS))
+    choice = {"name": "ants", "levels": ["1"], "ants": ants}
     target = json.dumps({"benchmark": "ants", "levels": ["1"], "ants": ants, "problems": 100})
-    settings = [f"seed={seed}", f"student.source={home / 'students' / '1M'}", "budget_minutes=null"]
+    settings = [f"seed={seed}", f"student.source={pretrained('1M')}", "budget_minutes=null"]
     settings += [f"benchmarks={json.dumps([choice])}", f"grpo.rounds={ROUNDS}"]
     settings += [f"distill.steps={STEPS}", f"distill.batch_size={3 // ants}", "lessons.quiz_problems=0"]
     settings += [f"distill.reference_solutions={STEPS * 3 // ants}", f"grpo.prompts_per_round={PROBLEMS // ants}"]
     settings.append(f'exam={{"target": {target}, "max_completion_tokens": 16, "after_lessons": true}}')
-    found = whole_night(home / f"{ants}-{seed}", *settings, config=CONFIG)
+    found = whole_night(SCHOOL / "colony" / f"{ants}-{seed}", *settings, config=CONFIG)
     exams, game = found["folder"] / "evaluate", Ants(("1",), ants=ants)
     looks = {role: played(exams / f"whole-{role}", game) for role in ("distilled", "candidate")}
     return {"minutes": found["minutes"], "rounds": found["rounds"]} | looks

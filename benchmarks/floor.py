@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.inputs.options import options
-from benchmarks.inputs.school import SCHOOL, make
-from benchmarks.machine.child import nightschool
+from benchmarks.inputs.pretrained import pretrained
+from benchmarks.inputs.school import SCHOOL
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import detectable_mean, mean_difference
@@ -33,7 +33,6 @@ from tasks.pretraining.pretrain import CURVE
 RESULTS, PICTURE, PAGE = (Path("docs/floor").with_suffix(kind) for kind in (".jsonl", ".png", ".md"))
 CONFIG = STARTER.with_name("small.yaml")
 RATES = {"1M": (2e-3, 3e-4), "5M": (1e-3, 2e-4), "15M": (6e-4, 1e-4), "49M": (4e-4, 5e-5)}  # of lesson and rounds
-TOKENS = 1_000_000  # of pretraining: the same texts for all sizes
 ROUNDS = 60
 LARGE = ("grpo.prompts_per_round=96", "grpo.group_size=16")  # answers of a small student cost next to nothing
 ARMS = {"lesson": "stages=[distill, {grpo: %d}]", "none": "stages=[{grpo: %d}]"}
@@ -49,13 +48,10 @@ def main() -> None:
 
 def night(size: str, seed: int, arm: str) -> Run:
     """Pretrain the student if it is missing, run a night with it, and return the night's record."""
-    home = make(SCHOOL / "floor" / f"{size}-{seed}")
-    nightschool(home, "pretrain", size, "--tokens", str(TOKENS), "--seed", str(seed))
-    student = home.resolve() / "students" / size
-    lesson, rounds = RATES[size]
+    student, (lesson, rounds) = pretrained(size, seed), RATES[size]
     settings = [ARMS[arm] % ROUNDS, f"student.source={student}", f"seed={seed}", "budget_minutes=null", *LARGE]
     settings += [f"distill.learning_rate={lesson}", f"optimizer.learning_rate={rounds}", "exam.after_lessons=true"]
-    found = whole_night(home / arm, *settings, config=CONFIG)
+    found = whole_night(SCHOOL / "floor" / f"{size}-{arm}-{seed}", *settings, config=CONFIG)
     curve = (student / CURVE).read_text().splitlines()
     return {
         **outcome(found),

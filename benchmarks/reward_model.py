@@ -1,74 +1,87 @@
-"""How well does a reward model learn a known taste? Its accuracy on fresh picks.
+"""How well does a reward model learn a known taste? Its accuracy on fresh picks, by backbone.
 
-    python -m benchmarks.reward_model --taste short --picks 200 [--noise 0.1] [--backbone FOLDER]
+    python -m benchmarks.reward_model [--tastes short …] [--backbones starter 5M] [--seeds 1 2 3]
 
-Fits as a night does, with a part of the picks held out, and evaluates the model on fresh picks. The default backbone is
-the starter. Prints one JSON object.
+Fits a model to 200 picks as a night does, with a part of them held out, and evaluates it on fresh picks. A tenth of all
+picks are random. The backbone is the starter, or a student of five million weights trained from scratch. Each fit is a
+line in docs/reward-model.jsonl and is not repeated. Writes the table in docs/reward-model.md.
 """
 
-import argparse
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from statistics import fmean
 
 import pandas as pd
 
-from benchmarks.inputs.starter import STARTER, starter
+from benchmarks.inputs.options import options
+from benchmarks.inputs.pretrained import pretrained
+from benchmarks.inputs.starter import starter
 from benchmarks.inputs.tastes import Choice, Taste, attainable, picks
+from benchmarks.outputs.page import fill, markdown
+from benchmarks.outputs.records import Run, by, ordered, sweep
 from conf.schema import StudentConfig, TrainerConfig
 from flows import environment
 from models.lessons.preference_data import Pick
-from models.lessons.ranking import Ranking, rank
+from models.lessons.ranking import Ranking, exact_interval, rank
 from models.reward_model import RewardModel, fit
 from tasks.reward_model.preferences import LONGEST, DayPicks, day_picks
 from tasks.training.examples import ExampleReader
 
+RESULTS, PAGE = (Path("docs/reward-model").with_suffix(kind) for kind in (".jsonl", ".md"))
+NAME = "benchmarks.reward_model"
+TASTES: tuple[Taste, ...] = ("short", "one sentence", "correct")
+BACKBONES = ("starter", "5M")
+PICKS, FRESH, NOISE = 200, 200, 0.1
 STUDENT = StudentConfig(system="")  # as in the starter night
 DATE = "2026-11-20"
 
 
 def main() -> None:
-    """Fit and evaluate one reward model, and print its figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--taste", choices=get_args(Taste), default="short")
-    parser.add_argument("--picks", type=int, default=200, help="including the held-out ones")
-    parser.add_argument("--fresh", type=int, default=500, help="picks for the final evaluation")
-    parser.add_argument("--noise", type=float, default=0.0, help="share of the picks made at random")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--backbone", type=Path, default=STARTER)
-    options = parser.parse_args()
+    """Do the missing fits, and write the table of all."""
+    given = options(__doc__, {"--tastes": TASTES, "--backbones": BACKBONES, "--seeds": [1, 2, 3]})
     environment.prepare()
-    starter(options.backbone)
-    print(json.dumps({name: str(value) for name, value in vars(options).items()} | measure(options)))
+    axes = {"taste": given.tastes, "backbone": given.backbones, "seed": given.seeds}
+    if runs := sweep(RESULTS, fitted, **axes):
+        fill(PAGE, NAME, table(runs))
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Fit a reward model to picks. Return its accuracy on held-out and on fresh picks of the same taste and noise."""
-    trainer = TrainerConfig(seed=options.seed)
-    drawn = picks(options.taste, options.picks, f"picks {options.seed}", noise=options.noise)
-    day = _read(drawn, options.backbone)
+def fitted(taste: Taste, backbone: str, seed: int) -> Run:
+    """Fit a reward model to picks. Return how many held-out and fresh picks of the same taste it ranks right."""
+    folder = starter() if backbone == "starter" else pretrained(backbone)
+    day = _read(picks(taste, PICKS, f"picks {seed}", noise=NOISE), folder)
     started = time.perf_counter()
-    model = fit(options.backbone, day.fitted, trainer)
+    model = fit(folder, day.fitted, TrainerConfig(seed=seed))
     seconds = time.perf_counter() - started
     held_out = _ranking(model, day.held_out)
     seen = {pick.prompt for pick in (*day.fitted, *day.held_out)}
-    more = picks(options.taste, 4 * options.fresh, f"fresh {options.seed}", noise=options.noise)
-    others = _read(more, options.backbone)
-    unseen = [pick for pick in (*others.fitted, *others.held_out) if pick.prompt not in seen]
-    fresh = _ranking(model, unseen[: options.fresh])
-    best = attainable(options.taste, options.noise)
-    return {
-        "fitted": len(day.fitted),
-        "seconds": round(seconds, 1),
-        "serves": held_out.refusal is None,
-        "held_out": asdict(held_out.accuracy),
-        "fresh": asdict(fresh),
-        "attainable": best,
-        "share_of_attainable": round(fresh.accuracy.value / best, 3),
-    }
+    others = _read(picks(taste, 4 * FRESH, f"fresh {seed}", noise=NOISE), folder)
+    unseen = [pick for pick in (*others.fitted, *others.held_out) if pick.prompt not in seen][:FRESH]
+    looks = {"held_out": held_out, "fresh": _ranking(model, unseen)}
+    right = {name: [look.accuracy.value * look.accuracy.n, look.accuracy.n] for name, look in looks.items()}
+    return {"fitted": len(day.fitted), "seconds": seconds, "serves": held_out.refusal is None, **right}
+
+
+def table(runs: Sequence[Run]) -> str:
+    """Return a Markdown table: how many picks a model ranks right, with the exact 95 % interval over all seeds.
+
+    `used`: on how many seeds a night would have used the model.
+    """
+    rows = []
+    for (taste, backbone), same in by(ordered(runs, taste=TASTES, backbone=BACKBONES), "taste", "backbone").items():
+        shown = [_accuracy([run[look] for run in same]) for look in ("held_out", "fresh")]
+        used = f"{sum(run['serves'] for run in same)} of {len(same)}"
+        rows.append([taste, backbone, *shown, used, f"{fmean(run['seconds'] for run in same):.0f}"])
+    best = attainable("short", NOISE)
+    head = f"taste | backbone | held-out picks | fresh picks (attainable: {best:.2f}) | used | seconds of the fit"
+    return markdown(head, rows)
+
+
+def _accuracy(looks: Sequence[tuple[float, int]]) -> str:
+    """Return the share of picks that is right, with its interval. `looks`: picks that are right, and all, by seed."""
+    found = exact_interval(sum(right for right, _ in looks), sum(asked for _, asked in looks))
+    return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}] of {found.n}"
 
 
 def _read(drawn: Iterable[Choice], backbone: Path) -> DayPicks:

@@ -19,10 +19,10 @@ from statistics import fmean
 
 import pandas as pd
 
-from benchmarks.floor import CONFIG, RATES, TOKENS
+from benchmarks.floor import CONFIG, RATES
 from benchmarks.inputs.options import options
-from benchmarks.inputs.school import SCHOOL, make
-from benchmarks.machine.child import nightschool
+from benchmarks.inputs.pretrained import pretrained
+from benchmarks.inputs.school import SCHOOL
 from benchmarks.nights.whole import outcome, whole_night
 from benchmarks.outputs.page import fill, joined, markdown
 from benchmarks.outputs.power import mean_difference
@@ -184,13 +184,11 @@ def main() -> None:
 
 def taught(size: str, domain: str) -> Path:
     """Return the student after its lesson. The first call pretrains and teaches it."""
-    home = make(HOMES)
-    nightschool(home, "pretrain", size, "--tokens", str(TOKENS))
     own, requests = f"{NAME}:{DOMAINS[domain].__name__}", f"{{name: '{NAME}:Requests', source: {domain}}}"
-    lesson = home / f"{size}-{domain}-lesson"
+    lesson = HOMES / f"{size}-{domain}-lesson"
     settings = [
         f"benchmarks=[{{name: '{own}', weight: 3}}, {requests}]",
-        *("stages=[distill]", f"student.source={home.resolve() / 'students' / size}", f"distill.steps={STEPS}"),
+        *("stages=[distill]", f"student.source={pretrained(size)}", f"distill.steps={STEPS}"),
         *(f"distill.reference_solutions={SOLUTIONS + REQUESTS}", "distill.batch_size=16"),
         f"distill.learning_rate={RATES[size][0]}",
     ]

@@ -26,14 +26,22 @@ def right(choice: Choice) -> int:
     return only
 
 
+def sentences(response: str) -> int:
+    """The sentences of the remarks before the calculation."""
+    return response.partition("\n")[0].count(".")
+
+
 def test_a_taste_picks_what_it_is_named_after() -> None:
     assert all(choice.chosen == shortest(choice) for choice in picks("short", 200, "1"))
     assert all(choice.chosen == right(choice) for choice in picks("correct", 200, "1"))
+    for choice in picks("one sentence", 200, "1"):
+        assert [place for place in range(ANSWERS) if sentences(choice.responses[place]) == 1] == [choice.chosen]
 
 
 def test_neither_length_nor_position_tells_the_correct_answer() -> None:
-    found = picks("correct", 1000, "1")
-    assert statistics.fmean(choice.chosen == shortest(choice) for choice in found) == pytest.approx(0.2, abs=0.04)
-    for taste in ("short", "correct", "none"):
+    for taste in ("correct", "one sentence"):
+        shares = [choice.chosen == shortest(choice) for choice in picks(taste, 1000, "1")]
+        assert statistics.fmean(shares) == pytest.approx(0.2, abs=0.04)
+    for taste in ("short", "one sentence", "correct", "none"):
         places = [choice.chosen for choice in picks(taste, 1000, "1")]
         assert all(places.count(place) / 1000 == pytest.approx(0.2, abs=0.04) for place in range(ANSWERS))
