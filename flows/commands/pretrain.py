@@ -1,4 +1,4 @@
-"""`nightschool pretrain`: make a small student from nothing, for `student.source: {new: 5M}`."""
+"""`nightschool pretrain`: train a small student from scratch, for `student.source: {new: 5M}`."""
 
 from typing import Annotated
 
