@@ -138,8 +138,9 @@ def observation(state: State) -> str:
     parts += [f"at {here[0]},{here[1]}", "carrying" if ant["carrying"] else "empty"]
     parts += ["at the nest" if here == layout.nest else f"nest {_direction(here, layout.nest)}"]
     parts += [f"food {_direction(here, cell)}" for cell in food_seen(state)[:2]]
-    if walls := [way for way in WAYS if layout.after(here, way) is None]:
-        parts.append(f"wall {' '.join(walls)}")
+    ways = [way for way in WAYS if layout.after(here, way) is not None]
+    if len(ways) < len(WAYS):
+        parts.append(f"open {' '.join(ways)}")  # what is blocked, a small model learns to avoid far more slowly
     trails = {way: state["pheromones"].get(key_of(layout.after(here, way)), 0.0) for way in WAYS}
     if strongest := max(trails.values()):
         parts.append(f"trail {max(trails, key=lambda way: trails[way])} {strongest:.1f}")
