@@ -6,8 +6,7 @@ The nights of conf/ants.yaml share a home under `school/ants/` for each seed; th
 student, which is the same for all seeds. Each seed is a line in docs/ants.jsonl: the nights' exams (shares of the
 oracle's food, with what the lesson alone had reached), and the food that the last night's champion then delivers on
 each tier, next to that of random and greedy ants and of an oracle that always goes to the nearest food. Tiers above 2
-are never practised. A recorded seed is not repeated; an interrupted one goes on. Writes the tables in docs/ants.md and,
-without `--set`, docs/ants.png.
+are never practised. A recorded seed is not repeated; an interrupted one goes on. Writes the tables in docs/ants.md.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from benchmarks.inputs.options import options
 from benchmarks.inputs.school import SCHOOL
 from benchmarks.machine.child import nightschool
 from benchmarks.nights.whole import date_of, whole_night
-from benchmarks.outputs.page import fill, markdown, picture
+from benchmarks.outputs.page import fill, markdown
 from benchmarks.outputs.records import Run, sweep
 from conf.sections.benchmark import TIERS
 from flows.run.history import read_round_metrics
@@ -30,18 +29,17 @@ from rewards.environments.episodes import replay, texts_of
 from rewards.verifier import Problem
 
 CONFIG = Path("conf/ants.yaml")
-RESULTS, PAGE, PICTURE = (Path("docs/ants").with_suffix(kind) for kind in (".jsonl", ".md", ".png"))
+RESULTS, PAGE = (Path("docs/ants").with_suffix(kind) for kind in (".jsonl", ".md"))
 NAME = "benchmarks.ants"
 LAYOUTS = {"0": 100, "1": 100, "2": 100}  # and 30 of the other tiers
 POLICIES = {"random": random_policy, "greedy": greedy_policy, "oracle": oracle}
 
 
 def main() -> None:
-    """Run the missing seeds, then write the tables and the picture."""
+    """Run the missing seeds, then write the tables."""
     given = options(__doc__, {"--seeds": [1, 2], "--nights": 3, "--set": []})
     if runs := sweep(RESULTS, run, seed=given.seeds, nights=[given.nights], settings=[given.set]):
         fill(PAGE, NAME, tables(runs))
-        draw([one for one in runs if not one["settings"]])
 
 
 def run(seed: int, nights: int, settings: Sequence[str]) -> Run:
@@ -52,12 +50,11 @@ def run(seed: int, nights: int, settings: Sequence[str]) -> Run:
         found = whole_night(
             home, f"seed={seed}", "exam.after_lessons=true", *settings, config=CONFIG, date=date_of(number)
         )
-        rounds, growth = read_round_metrics(found["folder"]), found["growth"]
+        growth = found["growth"]
         exams = found["accuracy"]["champion"], growth["before"], growth["after"]
         kept = {name: found[name] for name in ("target", "decision", "minutes", "serving")}
-        shares = [each["accuracy"] for each in exams]
-        curve = {name: [round(each[f"reward/{name}"], 4) for each in rounds] for name in ("value", "valid")}
-        done.append(kept | {"shares": shares, "p": growth["p_value"]} | curve)
+        shares, rounds = [each["accuracy"] for each in exams], len(read_round_metrics(found["folder"]))
+        done.append(kept | {"shares": shares, "p": growth["p_value"], "rounds": rounds})
     played = {tier: figures(exam(home, done[-1]["serving"], tier), tier) for tier in TIERS}
     return {"run": done, "tiers": played}
 
@@ -69,9 +66,9 @@ def tables(runs: Sequence[Run]) -> str:
         name = " ".join([str(one["seed"]), *one["settings"]])
         for number, night in enumerate(one["run"], 1):
             minutes = "–" if night["minutes"] is None else f"{night['minutes']:.0f}"
-            shares, rounds = (f"{share:.2f}" for share in night["shares"]), len(night["value"])
+            shares = [f"{share:.2f}" for share in night["shares"]]
             p, decision = f"{night['p']:.2g}", night["decision"]
-            nights.append([name, number, night["target"], *shares, p, decision, rounds, minutes])
+            nights.append([name, number, night["target"], *shares, p, decision, night["rounds"], minutes])
         for tier, found in one["tiers"].items():
             foods = (f"{found[who]:.2f}" for who in (*POLICIES, "student"))
             tiers.append([name, tier, *foods, f"{found['student'] / found['greedy']:.2f}", f"{found['valid']:.1%}"])
@@ -113,19 +110,6 @@ def delivered(row: dict[Any, Any], game: Ants) -> int:
 
 def _problem(row: dict[Any, Any], game: Ants) -> Problem:
     return Problem(row["problem_id"], game.name, "", "")
-
-
-def draw(runs: Sequence[Run]) -> None:
-    """Plot the mean return and the share of valid actions in the rounds of each seed's nights."""
-    if not runs:
-        return
-    with picture(PICTURE, 9, 3.6, columns=2) as axes:
-        for one in runs:
-            for axis, name in zip(axes, ("value", "valid"), strict=True):
-                values = [value for night in one["run"] for value in night[name]]
-                axis.plot(range(1, len(values) + 1), values, label=f"seed {one['seed']}")
-        axes[0].set(xlabel="round", ylabel="food, share of the oracle's", title="Practice: what is delivered")
-        axes[1].set(xlabel="round", ylabel="share", ylim=(0, 1.02), title="Practice: valid actions")
 
 
 if __name__ == "__main__":
