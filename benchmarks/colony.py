@@ -85,7 +85,7 @@ def night(ants: int, seed: int) -> Run:
 def played(folder: Path, game: Ants) -> dict[str, Any]:
     """Return an exam's food by layout, and its shares of valid turns, and of turns with trails and signals."""
     exams = read_table(folder / "evaluations.parquet", EVALUATIONS)
-    acts = Counter(act for text in exams.text for each in texts_of(text) for act, _ in parse(each) or [])
+    acts = Counter(act for text in exams.text for each in texts_of(text) for act, _ in parse(each))
     shared = sum(acts[act] for act in ("DEPOSIT", "REINFORCE", "SIGNAL")) / exams.turns.sum()
     valid = (exams.valid * exams.turns).sum() / exams.turns.sum()
     food = {row["problem_id"]: delivered(row, game) for row in exams.to_dict("records")}

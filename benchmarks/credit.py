@@ -6,7 +6,7 @@ The checkpoint (a student of conf/ants.yaml) plays groups of 8 episodes of ants.
 episode several times from the state before the turn, and several times from the state after it. A turn's worth is its
 reward plus the mean return after it, minus the mean return before it. Prints Spearman's rank correlation between this
 worth and the advantages that `episode` and `td` give the same turns. The correlation between the worths from
-two halves of the continuations shows how much is attainable.
+two halves of the continuations shows how reliable it is.
 """
 
 import copy

@@ -2,11 +2,12 @@
 
     python -m benchmarks.floor [--sizes 1M 5M 15M] [--seeds 1 2 3] [--arms lesson none]
 
-Each size is pretrained once per seed, on the same million tokens (`nightschool pretrain`). Then a night of
+Each size is pretrained once per seed, on a million tokens of generated texts (`nightschool pretrain`). Then a night of
 conf/small.yaml with fixed numbers of steps and rounds teaches sums of one step: in the arm `lesson`, a lesson comes
 before the rounds; in `none`, the rounds begin with a student that was never shown a solution in the form that the exam
-asks for. Each night is a line in docs/floor.jsonl and is not run again; what was interrupted goes on. Writes
-docs/floor.png, and the table between the markers in docs/floor.md. `--seeds` without a seed only writes these.
+asks for. A severe alarm ends the rounds early. Each night is a line in docs/floor.jsonl and is not run again; what was
+interrupted goes on. Writes docs/floor.png, and the table between the markers in docs/floor.md. `--seeds` without a seed
+only writes these.
 """
 
 import json
@@ -55,6 +56,7 @@ def night(size: str, seed: int, arm: str) -> Run:
     curve = (student / CURVE).read_text().splitlines()
     return {
         **outcome(found),
+        "rounds": found["rounds"],
         "pretrained": sum(json.loads(line)["loss"] for line in curve[-20:]) / len(curve[-20:]),
         "reward": [round(figures["reward"], 4) for figures in read_round_metrics(found["folder"])],
     }
@@ -66,8 +68,8 @@ def table(runs: Sequence[Run]) -> str:
     `practised`: the mean reward of the first and of the last ten rounds.
     """
     runs = ordered(runs, size=NEW_SIZES, seed=None)
-    columns = "size | seed | arm | pretraining loss, nats | untouched | before the rounds | after | p | practised"
-    return "\n".join([markdown(f"{columns} | minutes", map(_row, runs)), "", *_pooled(runs)])
+    columns = "size | seed | arm | pretraining loss, nats | untouched | before the rounds | after | p | rounds"
+    return "\n".join([markdown(f"{columns} | practised | minutes", map(_row, runs)), "", *_pooled(runs)])
 
 
 def _row(run: Run) -> list[Any]:
@@ -75,7 +77,7 @@ def _row(run: Run) -> list[Any]:
     p, minutes = mcnemar(run["gained"], run["lost"]), run["minutes"]
     known = [run["size"], run["seed"], run["arm"], f"{run['pretrained']:.2f}"]
     practised = f"{fmean(run['reward'][:10]):.2f} → {fmean(run['reward'][-10:]):.2f}"
-    return [*known, *shares, f"{p:.2g}", practised, "–" if minutes is None else f"{minutes:.0f}"]
+    return [*known, *shares, f"{p:.2g}", run["rounds"], practised, "–" if minutes is None else f"{minutes:.0f}"]
 
 
 def _pooled(runs: Sequence[Run]) -> Iterator[str]:

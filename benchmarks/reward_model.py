@@ -3,8 +3,8 @@
     python -m benchmarks.reward_model [--tastes short …] [--backbones starter 5M] [--seeds 1 2 3]
 
 Fits a model to 200 picks as a night does, with a part of them held out, and evaluates it on fresh picks. A tenth of all
-picks are random. The backbone is the starter, or a student of five million weights trained from scratch. Each fit is a
-line in docs/reward-model.jsonl and is not repeated. Writes the table in docs/reward-model.md.
+picks are random. The backbone is the starter, or a student of five million weights, trained from scratch for each seed.
+Each fit is a line in docs/reward-model.jsonl and is not repeated. Writes the table in docs/reward-model.md.
 """
 
 import json
@@ -49,7 +49,7 @@ def main() -> None:
 
 def fitted(taste: Taste, backbone: str, seed: int) -> Run:
     """Fit a reward model to picks. Return how many held-out and fresh picks of the same taste it ranks right."""
-    folder = starter() if backbone == "starter" else pretrained(backbone)
+    folder = starter() if backbone == "starter" else pretrained(backbone, seed)
     day = _read(picks(taste, PICKS, f"picks {seed}", noise=NOISE), folder)
     started = time.perf_counter()
     model = fit(folder, day.fitted, TrainerConfig(seed=seed))

@@ -40,6 +40,8 @@ def play(
     if tier is not None:
         if tier not in TIERS:
             raise InputError(f"--tier {tier}: there is no such tier; choose from {', '.join(TIERS)}")
+        if part.benchmark != "ants":
+            raise InputError(f"--tier {tier}: only ants have tiers, and exam.target is {part.name}; omit it")
         part = ExamPart(benchmark="ants", levels=(tier,), ants=part.ants)
     benchmark = configured(part, settings.sandbox)
     if benchmark.environment is None:

@@ -14,7 +14,7 @@ from flows.commands.options import AsJson, print_json
 def pretrain(
     size: Annotated[str, typer.Argument(help=f"number of weights: {', '.join(NEW_SIZES)}")],
     tokens: Annotated[int | None, typer.Option(min=1, help="tokens to read; default: 1 to 40 million, by size")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="of weights, texts and batches")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="of weights, texts and batches")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Pretrain a new student on generated texts and, with NIGHTSCHOOL_DATA, on GSM8K's and MATH's. It can be resumed.
@@ -27,7 +27,6 @@ def pretrain(
     from tasks.pretraining.pretrain import TOKENS, pretrain
 
     home = Home.here()
-    home.make_private()
     folder = home.students / size
     with hold(home.root, "nightschool pretrain"), Progress(disable=as_json) as progress:
         task = progress.add_task("reading")

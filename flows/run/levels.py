@@ -6,7 +6,7 @@ from pathlib import Path
 from conf.load import config_of
 from conf.schema import NightConfig
 from conf.sections.benchmark import BenchmarkConfig, levels_of
-from conf.storage.home import SUMMARY, Home
+from conf.storage.home import SUMMARY, Home, InputError
 from flows.run.history import finished, last_finished
 from rewards.arithmetic import Arithmetic
 
@@ -71,5 +71,8 @@ def _with_levels(config: NightConfig, levels: tuple[str, ...]) -> NightConfig:
         same = entry.name == target.benchmark and entry.levels == target.levels
         return entry.model_copy(update={"levels": levels}) if same else entry
 
-    exam = config.exam.model_copy(update={"target": target.model_copy(update={"levels": levels})})
+    wider = target.model_copy(update={"levels": levels})
+    if wider.name in (guard.name for guard in config.exam.guards):
+        raise InputError(f"exam.guards: the target has reached the levels of {wider.name}; remove that guard")
+    exam = config.exam.model_copy(update={"target": wider})
     return config.model_copy(update={"exam": exam, "benchmarks": tuple(map(moved, config.benchmarks))})

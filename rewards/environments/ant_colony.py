@@ -37,11 +37,9 @@ def act(state: State, name: str, argument: str) -> bool:
             ant["carrying"] = True
             state["food"].remove(list(here))
             state["food"].append(_new_food(state, layout))
-        case "DROP" if not argument and ant["carrying"] and (here == layout.nest or list(here) not in state["food"]):
+        case "DROP" if not argument and ant["carrying"] and here == layout.nest:  # elsewhere, food would multiply
             ant["carrying"] = False
-            state["delivered"] += here == layout.nest
-            if here != layout.nest:
-                state["food"].append(list(here))
+            state["delivered"] += 1
         case "DEPOSIT" if not argument:
             state["pheromones"][key_of(here)] = max(on, 1.0)
         case "REINFORCE" if not argument and on:

@@ -22,7 +22,6 @@ ACTS = ("MOVE", "PICK_UP", "DROP", "DEPOSIT", "REINFORCE", "SIGNAL", "REMEMBER",
 HANDLING = ("MOVE", "PICK_UP", "DROP")  # at most one of these per turn
 ACT = re.compile(r'ACT: ([A-Z_]+)(?: (up|down|left|right)| "([^"\n]*)")?')
 MOST_ACTS = 3
-DISCOUNT = 0.99  # of the potential in reward shaping
 INVALID, NEW_CELL, FOLLOWING = -0.02, 0.005, 0.005
 MOST_BONUS = 0.05  # per ant and episode, of each: for new cells, and for following trails
 
@@ -79,15 +78,15 @@ class Ants:
     def step(self, state: State, text: str) -> tuple[State, str, float, bool, bool, dict[str, Any]]:
         """Take the acting ant's turn. Never raises: an invalid answer loses the turn and incurs a small penalty."""
         acts, after = parse(text), copy.deepcopy(state)
-        valid = acts is not None and all(act(after, name, argument) for name, argument in acts)
-        if acts is None or not valid:
+        valid = bool(acts) and all(act(after, name, argument) for name, argument in acts)
+        if not valid:
             after, parts = copy.deepcopy(state), {"invalid": INVALID}
         else:
             parts = _parts(state, after)
         end_turn(after)
         over = after["turn"] >= after["turns"]
         info = {"food": after["delivered"], "value": after["delivered"] / after["par"], "valid": valid, "parts": parts}
-        info |= {"action": "; ".join(" ".join(filter(None, each)) for each in acts or []), "next": after["ant"]}
+        info |= {"action": "; ".join(" ".join(filter(None, each)) for each in acts), "next": after["ant"]}
         rules = "" if after["turn"] or not after["ant"] else f"{self._rules(after)}\n"
         return after, f"{rules}{observation(after)}", sum(parts.values()), False, over, info
 
@@ -116,18 +115,18 @@ class Ants:
         return turns
 
 
-def parse(text: str) -> list[tuple[str, str]] | None:
-    """Return an answer's actions as (name, argument) pairs, or None if it is not in this module's format."""
+def parse(text: str) -> list[tuple[str, str]]:
+    """Return an answer's actions as (name, argument) pairs, or none if it is not in this module's format."""
     found: list[tuple[str, str]] = []
     for line in filter(None, map(str.strip, text.splitlines())):
         if line.startswith("THINK:") and not found:
             continue
         match = ACT.fullmatch(line)
         if match is None or match[1] not in ACTS:
-            return None
+            return []
         found.append((match[1], match[2] or match[3] or ""))
     handling = sum(name in HANDLING for name, _ in found)
-    return found if 0 < len(found) <= MOST_ACTS and handling <= 1 else None
+    return found if len(found) <= MOST_ACTS and handling <= 1 else []
 
 
 def observation(state: State) -> str:
@@ -193,7 +192,7 @@ def _par(tier: str, seed: int, turns: int, ants: int) -> int:
     """Return how many items of food the oracle delivers on a layout within the given turns."""
     state = colony(tier, seed, turns, ants)
     while state["turn"] < turns:
-        for name, argument in parse(towards(state, _goals(state))) or []:
+        for name, argument in parse(towards(state, _goals(state))):
             act(state, name, argument)
         end_turn(state)
     return state["delivered"]
@@ -211,9 +210,11 @@ def _parts(before: State, after: State) -> dict[str, float]:
     parts: dict[str, float] = {}
     if food := after["delivered"] - before["delivered"]:
         parts["food"] = food / after["par"]
-    goals = _goals(before)
-    parts["shaping"] = DISCOUNT * _potential(after, before["ant"], goals) - _potential(before, before["ant"], goals)
     then, now = acting_ant(before), acting_ant(after)
+    # Steps towards the goals of before the turn: with those of after it, picking up food would cost an ant its distance
+    # to the nest, so that it would learn to stand on food without taking it.
+    away = distances(layout_of(before["tier"], before["seed"]).free, _goals(before))
+    parts["shaping"] = (away[cell_of(then["at"])] - away[cell_of(now["at"])]) / TIERS[before["tier"]].size
     if now["at"] not in then["seen"] and len({cell_of(cell) for cell in then["seen"]}) <= MOST_BONUS / NEW_CELL:
         parts["exploration"] = NEW_CELL
     if then["followed"] < min(now["followed"], MOST_BONUS / FOLLOWING):
@@ -225,16 +226,6 @@ def _goals(state: State) -> list[Cell]:
     """Return the cells that the acting ant should head for: the nest if it carries food, else all food."""
     layout = layout_of(state["tier"], state["seed"])
     return [layout.nest] if acting_ant(state)["carrying"] else [cell_of(cell) for cell in state["food"]]
-
-
-def _potential(state: State, number: int, goals: Sequence[Cell]) -> float:
-    """Return an ant's potential: minus its number of steps to the nearest goal, divided by the grid's size.
-
-    Pass the goals from before the turn. With the goals from after the turn, picking up food would cost the ant its
-    distance to the nest, so that the ant would learn to stand on food without taking it.
-    """
-    layout, ant = layout_of(state["tier"], state["seed"]), state["ants"][number]
-    return -distances(layout.free, goals)[cell_of(ant["at"])] / TIERS[state["tier"]].size
 
 
 def towards(state: State, goals: Sequence[Cell]) -> str:

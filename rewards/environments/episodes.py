@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from conf.storage.home import InputError
 from rewards.environment import Environment, State, Step
@@ -98,9 +99,9 @@ def replay(environment: Environment, problem: Problem, texts: Sequence[str]) -> 
                 action=str(info.get("action", text)),
                 agent=agent,
                 valid=bool(info.get("valid", True)),
-                reward=float(reward),
-                parts=dict(info.get("parts", {})),
-                value=float(info.get("value", total)),
+                reward=reward,
+                parts=info["parts"],
+                value=info.get("value", total),
             )
         )
         if terminated or truncated:
@@ -124,7 +125,10 @@ def checked_step(environment: Environment, problem: Problem, state: State, text:
         json.dumps(after)
         if int(info.get("next", 0)) < 0:
             raise ValueError(f"next: {info['next']}, but agents are numbered from 0")
-        return after, str(observation), float(reward), bool(terminated), bool(truncated), info
+        known: dict[str, Any] = {**info, "parts": dict(info.get("parts", {}))}
+        if "value" in known:
+            known["value"] = float(known["value"])
+        return after, str(observation), float(reward), bool(terminated), bool(truncated), known
 
 
 @contextmanager

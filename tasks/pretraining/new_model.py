@@ -56,7 +56,6 @@ def new_model(size: str, tokenizer: "PreTrainedTokenizerFast", seed: int) -> Any
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=end,
-        pad_token_id=end,
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from conf.storage.durable import make_folder, read_json, sync, sync_folder, write_atomically
+from conf.storage.durable import make_folder, read_json, room_for, sync, sync_folder, write_atomically
 from conf.storage.home import InputError
 from models.hf.hardware import resolve_device
 from tasks.pretraining.new_model import new_model, new_tokenizer, save
@@ -37,11 +37,9 @@ def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[di
     digest = hashlib.sha256("\0".join(found).encode()).hexdigest()[:20]
     recipe = {"size": size, "tokens": tokens, "seed": seed, "texts": digest}
     for known in (folder, draft):
-        if (known / RECIPE).exists() and read_json(known / RECIPE) != recipe:
-            raise InputError(
-                f"{known}: made as {read_json(known / RECIPE)}, not as {recipe}; remove it to make another"
-            )
+        _refuse_another(known, recipe)
     if folder.exists():
+        (folder / STATE).unlink(missing_ok=True)  # left by a crash right after the last step
         return
     make_folder(draft)
     write_atomically(draft / RECIPE, json.dumps(recipe))
@@ -84,6 +82,14 @@ def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[di
     (folder / STATE).unlink()
 
 
+def _refuse_another(folder: Path, recipe: dict[str, Any]) -> None:
+    made = read_json(folder / RECIPE, recipe)
+    for key, value in recipe.items():  # the texts, which depend on the others, come last
+        if made[key] != value:
+            what = f"{key} {made[key]}, not {value}" if key != "texts" else "other texts; is NIGHTSCHOOL_DATA the same?"
+            raise InputError(f"{folder}: made with {what} (remove it to make another)")
+
+
 def _optimizer(model: Any) -> torch.optim.Optimizer:
     """Return AdamW with weight decay for the layers' matrices alone."""
     parameters = dict(model.named_parameters())
@@ -106,7 +112,8 @@ def _encoded(tokenizer: Any, found: Sequence[str]) -> np.ndarray:
 
 def _save_state(folder: Path, model: Any, optimizer: torch.optim.Optimizer, step: int) -> None:
     draft = folder / f"{STATE}.draft"
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, draft)
+    with room_for(draft, 3 * sum(weights.nbytes for weights in model.parameters())):  # AdamW keeps two moments
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, draft)
     sync(draft)
     draft.rename(folder / STATE)
     sync(folder)

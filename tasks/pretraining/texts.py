@@ -10,7 +10,7 @@ from rewards.data.benchmarks import configured
 from rewards.data.contamination import exam_index
 from rewards.data.dataset_rows import data_file
 
-ENDINGS = ("The answer is {}.", "So it is {}.", "Answer: {}", "#### {}")  # only the last is what exams ask for
+ENDINGS = ("The answer is {}.", "So it is {}.", "Answer: {}")  # not as exams ask for it: `#### 5`
 DATASETS: tuple[BenchmarkName, ...] = ("gsm8k", "math")  # their training splits
 REAL = 8  # generated texts to each of these; so the smallest student need not wait until all are compared with exams
 
@@ -28,7 +28,7 @@ def texts(seed: str, count: int) -> list[str]:
 def as_text(exercise: Exercise, seed: str) -> str:
     """Return an exercise as running text: the question, the steps and the answer, with an ending drawn at random.
 
-    It differs from a lesson, which asks in a conversation and always ends as the exam wants it.
+    It differs from a lesson, which asks in a conversation and ends as the exam wants it.
     """
     ending = random.Random(f"{seed} {exercise.question}").choice(ENDINGS)
     return "\n".join([exercise.question, *exercise.steps, ending.format(exercise.answer)])

@@ -12,7 +12,7 @@ from huggingface_hub import snapshot_download
 
 from conf.schema import NEW, NEW_SIZES, StudentConfig
 from conf.storage.durable import make_folder, read_json, room_for
-from conf.storage.home import InputError
+from conf.storage.home import Home, InputError
 from models.engine.environment import trainer_environment
 from models.hf.checkpoint import keep, write_lineage
 from models.hf.hardware import return_freed_memory
@@ -22,7 +22,6 @@ from tasks.pretraining.fully import pretrain_fully
 from tasks.stage import stage
 from tasks.workers.worker import Worker
 
-STUDENTS = "students"  # a folder of the home
 log = logging.getLogger("nightschool")
 
 STARTER_MODEL = "starter"  # the model that comes with the installation
@@ -51,7 +50,7 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
                 worker.call(write_starter, draft)
         else:
             patterns = [*PATTERNS, CODE] if student.trust_remote_code else PATTERNS
-            source, adapter = find_student(student, patterns, checkpoints.parent / STUDENTS)
+            source, adapter = find_student(student, patterns, Home(checkpoints.parent).students)
             draft.mkdir(parents=True)
             for file in (file for pattern in patterns for file in source.glob(pattern)):
                 if adapter is None or not (file.suffix == ".safetensors" or file.name.endswith(".index.json")):
@@ -123,9 +122,11 @@ def check_source(student: StudentConfig, students: Path) -> None:
     A student trained from scratch must be in `students`, except for the smallest, which a night makes in minutes.
     """
     if student.source.startswith(NEW):
-        if (size := student.source.removeprefix(NEW)) != NEW_SIZES[0] and not (students / size).exists():
+        if (folder := students / student.source.removeprefix(NEW)).exists():
+            check_student(folder)
+        elif folder.name != NEW_SIZES[0]:
             raise InputError(
-                f"student.source: there is no student in {students / size}; run: nightschool pretrain {size}"
+                f"student.source: there is no student in {folder}; run: nightschool pretrain {folder.name}"
             )
         return
     if student.source == STARTER_MODEL:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import pickle
 import random
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -20,6 +21,7 @@ from tasks.rollouts.verified import Player, call_verified
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker, WorkerDiedError
 
+MOST_TURNS = 1000  # of an agent in an episode
 LIMIT = 600.0  # seconds that a user's environment may take for one turn of all episodes
 
 log = logging.getLogger("nightschool")
@@ -82,6 +84,8 @@ class Game(AbstractContextManager["Game"]):
     def __init__(self, benchmark: Benchmark) -> None:
         assert benchmark.environment is not None
         self.environment = benchmark.environment
+        if not benchmark.bounded:
+            _check_pickles(self.environment)
         self._worker = None if benchmark.bounded else Worker("environment", quiet=LIMIT, limit=LIMIT)
 
     def begin(self, episodes: Sequence[Episode]) -> None:
@@ -105,6 +109,16 @@ class Game(AbstractContextManager["Game"]):
             return self._worker.call(function, self.environment, what)
         except WorkerDiedError as error:
             raise InputError(f"the environment {self.environment.name} gave no answer: {error}; mend it") from error
+
+
+def _check_pickles(environment: Environment) -> None:
+    try:
+        pickle.dumps(environment)
+    except Exception as error:  # whatever its members raise
+        raise InputError(
+            f"the environment {environment.name} can't be pickled for its child process ({error}); "
+            "keep no open files and no lambdas in it"
+        ) from error
 
 
 def first_states(environment: Environment, problems: Sequence[Problem]) -> list[State]:
@@ -160,6 +174,11 @@ def _turn(live: Sequence[Episode], game: Game, player: Player, bridge: Bridge, s
         episode.state, episode.agent = state, agent
         if over:
             episode.finish = "stop"
+        elif len(episode.texts) >= MOST_TURNS * len(episode.transcripts):
+            raise InputError(
+                f"the environment of {episode.problem.problem_id} has not ended the episode after {MOST_TURNS} turns; "
+                "let `step` return truncated"
+            )
         elif not _observes(episode, observation, bridge, player):
             episode.finish = "length"
 

@@ -6,7 +6,7 @@ import pytest
 
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
-from conf.storage.home import Home
+from conf.storage.home import Home, InputError
 from flows.run.levels import joined_levels, with_next_level
 from tests.flows.nights import finished_night
 
@@ -76,6 +76,13 @@ def test_the_next_tier_of_ants(tmp_path: Path) -> None:
     finish(home, "2026-11-19", last, low=0.6)
     reached = with_next_level(ants, home, "2026-11-20").exam.target.levels
     assert reached == ("0", "1", "2")  # tier 3 is not practised
+
+
+def test_a_guard_with_the_levels_that_the_target_reaches_is_refused(tmp_path: Path) -> None:
+    home, guards = Home(tmp_path), 'exam.guards=[{benchmark: arithmetic, levels: ["1", "2", "3"], margin: 0.1}]'
+    finish(home, "2026-11-18", config := load_night(STARTER, [guards, "exam.next_level_at=0.5"]), low=0.6)
+    with pytest.raises(InputError, match="the target has reached the levels of arithmetic-1-2-3; remove that guard"):
+        with_next_level(config, home, "2026-11-19")
 
 
 def test_nothing_follows_the_last_level_and_another_target_does_not_count(tmp_path: Path) -> None:

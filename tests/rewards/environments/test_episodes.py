@@ -61,6 +61,10 @@ def raises(state: dict[str, Any], text: str) -> Any:
     [
         (raises, "ZeroDivisionError: there is no ant"),
         (lambda *_: ({"a": {1}}, "", 0.0, False, False, {}), "TypeError: Object of type set is not JSON serializable"),
+        (
+            lambda *_: ({}, "", 0.0, False, False, {"value": None}),
+            "TypeError: float() argument must be a string or a real number, not 'NoneType'",
+        ),
         (lambda *_: ({}, "", 0.0, False), "ValueError: not enough values to unpack (expected 6, got 4)"),  # older Gym
     ],
 )

@@ -47,7 +47,7 @@ def test_an_interrupted_pretraining_goes_on_with_the_same_bits(tmp_path: Path, q
     assert all(first[name].equal(second[name]) for name in first)
     assert len((tmp_path / "cut" / "curve.jsonl").read_text().splitlines()) == STEPS
     assert list(pretrain(tmp_path / "whole", "1M", quick)) == []
-    with pytest.raises(InputError, match="remove it to make another"):
+    with pytest.raises(InputError, match="made with seed 1, not 2"):
         list(pretrain(tmp_path / "whole", "1M", quick, seed=2))
     tokenizer = load_tokenizer(tmp_path / "whole")
     text = "Anna has 12 apples – größer, 学校\n"

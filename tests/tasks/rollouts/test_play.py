@@ -126,11 +126,28 @@ class Ahead(Patience):
         return *after[:5], {"next": 2}
 
 
-def test_agents_act_in_the_order_of_their_numbers(
-    night: Path, student: Path, engine: Any, monkeypatch: pytest.MonkeyPatch
+class Sealed(Patience):
+    """Can't be sent to a process of its own."""
+
+    def __init__(self) -> None:
+        self.say = lambda: "hm"
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        (Ahead, "says that agent 2 is next, but only 1 have acted"),
+        (Patience, "has not ended the episode after 3 turns"),
+        (Sealed, "the environment patience can't be pickled"),
+    ],
+)
+def test_what_an_environment_may_not_do(
+    environment: Any, message: str, night: Path, student: Path, engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.rollouts.play.configured", lambda _: Episodes(Ahead(), bounded=True))
-    with pytest.raises(InputError, match="says that agent 2 is next, but only 1 have acted"):
+    monkeypatch.setattr("tasks.rollouts.episodes.MOST_TURNS", 3)
+    own = Episodes(environment(), bounded=environment is not Sealed)
+    monkeypatch.setattr("tasks.rollouts.play.configured", lambda _: own)
+    with pytest.raises(InputError, match=message):
         parts(night, student, engine, ENGINE.model_copy(update={"max_model_len": 385}))
 
 
