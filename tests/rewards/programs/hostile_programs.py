@@ -7,7 +7,6 @@ and what several of them begin with. Then comes one table per program, `[name] #
     needs = ["seccomp"]                         # layers without which the verdict cannot be promised
     seconds = 2                                 # of CPU time
     memory_mb = 128
-    entry_point = "solve"                       # the default; "none" if the judge is not told
     uses = ["libc"]                             # what it begins with
     setup = "import math"                       # runs before the tests, on their side
     tests = ["assert solve(3) == 4"]            # what an attack tries to pass
@@ -29,7 +28,7 @@ from rewards.sandbox import Program
 FOLDER = Path(__file__).parent / "hostile"
 CATEGORIES = ("escape", "forging", "odd", "resources")
 REQUIRED = {"allowed", "tests", "source"}
-OPTIONAL = {"setup", "entry_point", "needs", "seconds", "memory_mb", "transform", "uses"}
+OPTIONAL = {"setup", "needs", "seconds", "memory_mb", "transform", "uses"}
 SECONDS = {"resources": 0.5}  # a category's default: short, to keep the whole run short
 MAX_SECONDS = 2.0
 
@@ -75,12 +74,11 @@ def _hostile(category: str, name: str, entry: Mapping[str, Any], snippets: Mappi
     for code in [entry.get("setup", ""), *entry["tests"]]:
         compile(code, name, "exec")
     text = "".join(f"{part}\n" for part in [*(snippets[use] for use in entry.get("uses", ())), entry["source"]])
-    entry_point = entry.get("entry_point", "solve")
     program = Program(
         source=eval(entry["transform"], {"text": text}) if "transform" in entry else text,
         tests=tuple(entry["tests"]),
         setup=entry.get("setup", ""),
-        entry_point=None if entry_point == "none" else entry_point,
+        entry_point="solve",
         seconds=float(entry.get("seconds", SECONDS.get(category, MAX_SECONDS))),
         memory_mb=entry.get("memory_mb", 512),
     )

@@ -1,4 +1,4 @@
-"""Find what a run can leave on the machine: processes, mounts, shared memory, files, descriptors."""
+"""Find what a run can leave on the machine: processes, mounts, files, descriptors."""
 
 import ctypes
 import os
@@ -12,7 +12,6 @@ from typing import Any
 import psutil
 
 MARK = "nightschool-hostile"  # in the name of every file that the corpus tries to make
-KEY = "4e5348"  # in the keys of its shared memory, as /proc/sysvipc shows them in decimal: see `_shared_memory`
 FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/dev", "/", "~", ".")
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -33,7 +32,6 @@ def left_behind(before: Mapping[str, Any] | None = None) -> dict[str, Any]:
         "files": sorted(str(path) for folder in FOLDERS for path in Path(folder).expanduser().glob(f"*{MARK}*")),
         "cores": sorted(str(path) for path in Path().glob("core*")),
         "temporary": sorted(os.listdir(tempfile.gettempdir())),
-        "shared memory": _shared_memory(),
         "descriptors": sorted(os.listdir("/proc/self/fd")),
     }
 
@@ -53,9 +51,3 @@ def memory_mb() -> float:
         with suppress(psutil.NoSuchProcess):
             size += process.memory_info().rss
     return size / (1 << 20)
-
-
-def _shared_memory() -> list[str]:
-    """Return the System V blocks with a key of the corpus (0x4e534831 and the like)."""
-    lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-    return [line for line in lines if f"{int(line.split()[0]) & 0xFFFFFFFF:x}".startswith(KEY)]

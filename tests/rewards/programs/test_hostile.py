@@ -131,8 +131,7 @@ def test_a_program_finds_nothing_of_the_one_before_it_in_the_same_worker() -> No
     pairs = [
         ("escape/message_in_files", "escape/message_in_files"),
         ("escape/message_in_the_interpreter", "escape/message_in_the_interpreter"),
-        ("escape/shared_memory_message", "escape/shared_memory_message"),
-        ("forging/fails_with_a_telling_message", "forging/searches_memory_for_the_last_message"),
+        ("forging/fails_with_a_telling_message", "forging/searches_its_whole_memory"),
         ("forging/garbage_for_the_next_program", "odd/generator"),
         ("forging/rewrites_type_slots", "odd/deeper_recursion_limit"),
         ("forging/patched_json", "odd/late_imports"),
