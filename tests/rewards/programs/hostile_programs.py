@@ -10,7 +10,6 @@ and what several of them begin with. Then comes one table per program, `[name] #
     uses = ["libc"]                             # what it begins with
     setup = "import math"                       # runs before the tests, on their side
     tests = ["assert solve(3) == 4"]            # what an attack tries to pass
-    transform = 'text.replace("\\n", "\\r\\n")'   # an expression that turns `source`, as `text`, into what is judged
     source = '''…'''
 
 `allowed`, `tests` and `source` are required. A program does not contain its own tests. An attack is written so
@@ -28,7 +27,7 @@ from rewards.sandbox import Program
 FOLDER = Path(__file__).parent / "hostile"
 CATEGORIES = ("escape", "forging", "odd", "resources")
 REQUIRED = {"allowed", "tests", "source"}
-OPTIONAL = {"setup", "needs", "seconds", "memory_mb", "transform", "uses"}
+OPTIONAL = {"setup", "needs", "seconds", "memory_mb", "uses"}
 SECONDS = {"resources": 0.5}  # a category's default: short, to keep the whole run short
 MAX_SECONDS = 2.0
 
@@ -73,9 +72,9 @@ def _hostile(category: str, name: str, entry: Mapping[str, Any], snippets: Mappi
     assert REQUIRED <= set(entry) <= REQUIRED | OPTIONAL, name
     for code in [entry.get("setup", ""), *entry["tests"]]:
         compile(code, name, "exec")
-    text = "".join(f"{part}\n" for part in [*(snippets[use] for use in entry.get("uses", ())), entry["source"]])
+    source = "".join(f"{part}\n" for part in [*(snippets[use] for use in entry.get("uses", ())), entry["source"]])
     program = Program(
-        source=eval(entry["transform"], {"text": text}) if "transform" in entry else text,
+        source=source,
         tests=tuple(entry["tests"]),
         setup=entry.get("setup", ""),
         entry_point="solve",
