@@ -151,22 +151,8 @@ def test_every_line_once_an_epoch_in_equal_steps(lines: int, size: int, epochs: 
 EXAMPLES = [(random_tokens(3, number), random_tokens(2 + number % 3, 50 + number)) for number in range(5)]
 
 
-class Listener:
-    """A trainer that records what it is taught."""
-
-    def __init__(self) -> None:
-        self.batches: list[list[Any]] = []
-
-    def imitate(self, batch: list[Any]) -> dict[str, float]:
-        self.batches.append(batch)
-        return {"loss": float(len(self.batches))}
-
-
 def distilled(seed: int, steps: int = 4) -> list[list[Any]]:
-    listener: Any = Listener()
-    curve = list(imitation(listener, EXAMPLES, DistillConfig(steps=steps, batch_size=3, max_epochs=6), seed))
-    assert curve == [{"step": float(step), "loss": float(step)} for step in range(1, steps + 1)]
-    return listener.batches
+    return batches(EXAMPLES, DistillConfig(steps=steps, batch_size=3, max_epochs=6), seed)
 
 
 def test_distillation_repeats_no_example_before_all_have_come() -> None:
@@ -189,10 +175,9 @@ def test_distillation_repeats_no_example_before_all_have_come() -> None:
     ],
 )
 def test_few_examples_give_few_steps(count: int, size: int, epochs: int, sizes: list[int]) -> None:
-    listener: Any = Listener()
-    list(imitation(listener, EXAMPLES[:count], DistillConfig(steps=6, batch_size=size, max_epochs=epochs), 1))
-    assert [len(batch) for batch in listener.batches] == sizes
-    often = Counter(tuple(map(tuple, example)) for batch in listener.batches for example in batch)
+    found = batches(EXAMPLES[:count], DistillConfig(steps=6, batch_size=size, max_epochs=epochs), 1)
+    assert [len(batch) for batch in found] == sizes
+    often = Counter(tuple(map(tuple, example)) for batch in found for example in batch)
     assert max(often.values()) <= epochs
 
 
@@ -202,7 +187,8 @@ def test_the_schedule_of_the_learning_rate(
 ) -> None:
     trainer = Trainer.load(folder, trainer_config(learning_rate=1e-3))
     lesson = imitation(trainer, EXAMPLES, DistillConfig(steps=4, batch_size=2, schedule=schedule), 1)
-    assert [trainer.weights.learning_rate for _ in lesson] == pytest.approx([1e-3 * share for share in shares])
+    rates = {metrics["step"]: trainer.weights.learning_rate for metrics in lesson}
+    assert rates == pytest.approx({step: 1e-3 * share for step, share in enumerate(shares, 1)})
 
 
 @pytest.mark.parametrize(
