@@ -23,7 +23,6 @@ from tests.models.support.tiny import (
     rollout,
     sampled_groups,
     trainer_config,
-    write_tiny,
 )
 from tests.models.support.weights import Named, assert_close, gradients_of_round, gradients_of_steps, plain_gradients
 
@@ -254,17 +253,6 @@ def test_groups_of_one_number_of_two_problems_keep_their_prompts(folder: Path, r
     assert metrics["groups"] == 3.0
 
 
-# --- what is reported
-
-
-def test_log_probabilities_in_the_order_of_the_rollouts(folder: Path, rollouts: list[Rollout]) -> None:
-    trainer = Trainer.load(folder, trainer_config(microbatch_tokens=12))
-    found = trainer.logprobs([rollout(rollouts[0].prompt_token_ids, [], 0, 9), *rollouts])
-    assert found[0] == []
-    for row, logprobs in zip(rollouts, found[1:], strict=True):
-        assert logprobs == pytest.approx(row.sampler_logprobs, abs=1e-4)
-
-
 # --- lessons
 
 
@@ -279,13 +267,3 @@ def test_a_lesson_is_the_cross_entropy_of_its_answers(folder: Path) -> None:
     assert_close(found, plain_gradients(model))
     assert metrics["loss"] == pytest.approx(float(loss.detach()))
     assert metrics["tokens"] == 4.0
-
-
-def test_every_checkpoint_is_rounded_by_other_thresholds(tmp_path: Path) -> None:
-    """So the weights that a night's small steps left where they were are not those of the next night."""
-    student = write_tiny(tmp_path / "student")
-    (tmp_path / "lesson").symlink_to(student)
-    first, other, again = (
-        Trainer(folder, trainer_config()).weights.seed for folder in (student, tmp_path / "lesson", student)
-    )
-    assert first == again != other
