@@ -1,4 +1,4 @@
-"""A small environment: count down to 1, one number a turn."""
+"""Two small environments: count down to 1, one number a turn; or wait for a number of turns, whatever is written."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -44,3 +44,25 @@ class Countdown:
         parts = {"step": 1.0} if valid else {"mistake": -0.5}
         info = {"valid": valid, "parts": parts, "value": (state["start"] - after["next"]) / state["start"]}
         return after, f"Next: {after['next']}", sum(parts.values()), after["next"] == 0, False, info
+
+
+class Patience:
+    """Says how many turns are left."""
+
+    name = "patience"
+
+    def __init__(self, source: str | None = None) -> None:
+        """`source`: as benchmarks of one's own have it; not used."""
+
+    def problems(self, split: Split) -> list[Problem]:
+        return [Problem(f"patience/{name}", self.name, f"Wait with {name}.", "") for name in ("a", "b")]
+
+    def kind(self, problem: Problem) -> str:
+        return "patience"
+
+    def reset(self, problem: Problem) -> tuple[State, str]:
+        return {"left": 9}, f"Wait {problem.problem_id[-1]}"
+
+    def step(self, state: State, text: str) -> tuple[State, str, float, bool, bool, Mapping[str, Any]]:
+        left = state["left"] - 1
+        return {"left": left}, f"{left} left", float(len(text)), left == 0, False, {}

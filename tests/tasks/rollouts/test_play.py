@@ -34,11 +34,11 @@ from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 from tests.chaos import tiny_engine
 from tests.models.support.tiny import trainer_config, write_tiny
-from tests.rewards.patience import Patience
+from tests.rewards.countdown import Patience
 from tests.tasks.doubles.tables import prompt, write_stage
 from tests.tasks.doubles.workers import InProcessWorker
 
-SOURCE = BenchmarkConfig(name="tests.rewards.patience:Patience")
+SOURCE = BenchmarkConfig(name="tests.rewards.countdown:Patience")
 GRPO = GrpoConfig(group_size=3, max_completion_tokens=4, temperature=1.6)
 ENGINE = EngineConfig(max_model_len=384, max_num_seqs=8, kv_cache_gb=0.1)
 STUDENT = StudentConfig(system="")
