@@ -23,7 +23,7 @@ from tests.rewards.pace import LINEAR, LONGEST, walks
 ANSWER_UNITS = [
     *r"\boxed{ \boxed{} \boxed{5} \boxed{\boxed{ \fbox \boxed\frac boxed{ { } \ \{ \} \\{ {} }{".split(),
     *"#### # ####<number> <number> Answer: answer 1 1, 9 9. -**$ − ,234 1,234 $ % ** ½ ² / ^ ^{ _ ( ) . = x= x".split(),
-    *r"\$ \frac \frac1 \frac{ \sqrt \text{ \left( \overline{3} ! a é İ <answer> <think> #".split(),
+    *r"\$ \frac \frac1 \frac{ \sqrt \text{ \left( \overline{3} ! a é İ <answer> </answer> <think> </think> #".split(),
     *("\\boxed ", "#### ", "#### 1", "#### <", "# ", "Answer: <answer>", "1 ", "- ", r"\text{ cm}", "cm ", "and "),
     *(" or", "The ", "User:\n", "Assistant:\n", "answer is ", "\x00", "\ud800", "\n", " ", "\t"),
 ]
@@ -49,14 +49,14 @@ def scores(benchmark: Benchmark, truth: str) -> Callable[[str], None]:
     return judge
 
 
-def program(read_program: Callable[[str], str | None]) -> Callable[[str], None]:
-    """Extract a program and check that it is not blank."""
+def not_blank(reader: Callable[[str], str | None]) -> Callable[[str], None]:
+    """Read a program or an answer in a text and check that it is not blank."""
 
-    def extract(text: str) -> None:
-        source = read_program(text)
-        assert source is None or source.strip()
+    def check_reading(text: str) -> None:
+        found = reader(text)
+        assert found is None or found.strip()
 
-    return extract
+    return check_reading
 
 
 ANSWER_READERS: dict[str, Callable[[str], object]] = {
@@ -72,12 +72,12 @@ ANSWER_READERS: dict[str, Callable[[str], object]] = {
     "a truth of MATH": true_answer,
     "a truth of TriviaQA": true_names,
     "a question": lambda text: passages(text[:2000]),
-    "a worked solution": read_solution,
+    "a worked solution": not_blank(lambda text: solution.answer if (solution := read_solution(text)) else None),
     "a prompt": read_question,
 }
 PROGRAM_READERS: dict[str, Callable[[str], object]] = {
-    "program_text": program(program_text),
-    "whole_program": program(lambda text: whole_program(text, PROMPT, "twice")),
+    "program_text": not_blank(program_text),
+    "whole_program": not_blank(lambda text: whole_program(text, PROMPT, "twice")),
 }
 READERS = ANSWER_READERS | PROGRAM_READERS
 

@@ -75,14 +75,15 @@ DATASETS = {
         split="test",
     ),
     "triviaqa": Dataset(
-        "train.jsonl",
+        "test.jsonl",
         TRIVIAQA,
-        "triviaqa/train/tc_2",
+        "triviaqa/test/tc_2",
         {
             "it has no answer": {"question_id": "a", "answer": {"aliases": []}},
             "no answer": {"question_id": "b", "answer": {"aliases": [""], "value": None}},
         },
-        [("mandarjoshi/trivia_qa", "rc.nocontext", "train")],
+        [("mandarjoshi/trivia_qa", "rc.nocontext", "validation")],
+        split="test",
     ),
 }
 EACH = pytest.mark.parametrize("name", DATASETS)

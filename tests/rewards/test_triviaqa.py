@@ -5,7 +5,6 @@ import re
 import string
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,9 +48,3 @@ def test_a_row_becomes_a_problem_with_its_names_in_order(tmp_path: Path) -> None
     [problem] = benchmark.problems("test")
     assert problem == Problem("triviaqa/test/tc_2", "triviaqa", TRIVIAQA["question"], '["A", "B"]')
     assert "as `Answer: <answer>` on a last line.\n" in benchmark.prompt(problem)
-
-
-def test_the_hubs_validation_split_is_the_exam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NIGHTSCHOOL_DATA", raising=False)
-    monkeypatch.setattr("datasets.load_dataset", lambda *_, split, **__: [TRIVIAQA | {"question_id": split}])
-    assert [problem.problem_id for problem in TriviaQa().problems("test")] == ["triviaqa/test/validation"]

@@ -78,12 +78,6 @@ def test_what_was_rewritten_reads_the_same(reasoning: str, answer: str, benchmar
         assert solution.answer == answer
 
 
-@given(st.text(alphabet="<>/thinkasweranswer#\\boxed{} \n$.is:"))
-def test_no_text_raises(text: str) -> None:
-    solution = read_solution(text)
-    assert solution is None or solution.answer.strip()
-
-
 def test_tags() -> None:
     assert has_tags("a </think> b")
     assert not has_tags("a < b, c > d: <b>think</b>")
