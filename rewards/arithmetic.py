@@ -44,9 +44,16 @@ class Arithmetic(Benchmark):
         """Return the names of the benchmark, the level and the kind of exercise, as in `arithmetic/2/gain-lose`."""
         return "/".join(problem.problem_id.split("/", 3)[:3])
 
-    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+    def score_one(self, attempt: Attempt) -> Score:
         """Give a reward of 1 if only the true number follows the last `####`, else 0; None for a non-numeric truth."""
-        return [_score(attempt) for attempt in attempts]
+        if not NUMBER.fullmatch(attempt.problem.truth):
+            return Score.of("grader_failed", "the truth is not a number")
+        _, marker, answer = attempt.completion.rpartition("####")
+        answer = answer.strip()
+        if not marker or not NUMBER.fullmatch(answer):
+            return Score.of("no_answer")
+        correct = Fraction(answer) == Fraction(attempt.problem.truth)
+        return Score.of("correct" if correct else "wrong", f"answered {answer}")
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
         """Return a prompt that shows the examples as bare sums and asks for a new sum like them."""
@@ -86,14 +93,3 @@ def _exam(level: str) -> tuple[Problem, ...]:
         if len(problems) == EXAM_PROBLEMS[level]:
             break
     return tuple(problems.values())
-
-
-def _score(attempt: Attempt) -> Score:
-    if not NUMBER.fullmatch(attempt.problem.truth):
-        return Score.of("grader_failed", "the truth is not a number")
-    _, marker, answer = attempt.completion.rpartition("####")
-    answer = answer.strip()
-    if not marker or not NUMBER.fullmatch(answer):
-        return Score.of("no_answer")
-    correct = Fraction(answer) == Fraction(attempt.problem.truth)
-    return Score.of("correct" if correct else "wrong", f"answered {answer}")

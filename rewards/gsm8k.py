@@ -57,11 +57,8 @@ class Gsm8k(Benchmark):
         """Return the training problems, each with its solution stripped of calculator annotations (`<<48/2=24>>`)."""
         return [(problem, CALCULATOR.sub("", problem.truth)) for problem in self.problems("train")]
 
-    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+    def score_one(self, attempt: Attempt) -> Score:
         """Give a reward of 1 if the number after the last `####` is right, else 0; None if the truth is unreadable."""
-        return [self._score(attempt) for attempt in attempts]
-
-    def _score(self, attempt: Attempt) -> Score:
         truth = true_number(attempt.problem.truth)
         if truth is None:
             return Score.of("grader_failed", "the truth does not end in `#### <number>`")

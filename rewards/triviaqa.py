@@ -4,7 +4,7 @@ import json
 import re
 import string
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -40,12 +40,19 @@ class TriviaQa(Benchmark):
         rows = read_rows(file, FIELDS) if file else hub_rows(*HUB, HUB_SPLITS[split], FIELDS, self.revision)
         return drop_excluded(self, split, (_as_problem(row, split) for row in rows))
 
-    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+    def score_one(self, attempt: Attempt) -> Score:
         """Give a reward of 1 if an accepted name follows the last `Answer:`, else 0; None if the truth has no names.
 
         A completion without `Answer:` is graded as a whole.
         """
-        return [_score(attempt) for attempt in attempts]
+        names = true_names(attempt.problem.truth)
+        if not names:
+            return Score.of("grader_failed", "the truth is not a JSON list of names")
+        answer = answer_of(attempt)
+        normal = normalised(answer)
+        if not normal:
+            return Score.of("no_answer", "no answer")
+        return Score.of("correct" if normal in names else "wrong", f"answered {answer.strip()[:80]!r}")
 
 
 def normalised(answer: str) -> str:
@@ -82,17 +89,6 @@ def _as_problem(row: Mapping[str, Any], split: Split) -> Problem | Excluded:
     if not names:
         return Excluded(problem_id, "it has no answer")
     return Problem(problem_id, "triviaqa", row["question"], json.dumps(names, ensure_ascii=False))
-
-
-def _score(attempt: Attempt) -> Score:
-    names = true_names(attempt.problem.truth)
-    if not names:
-        return Score.of("grader_failed", "the truth is not a JSON list of names")
-    answer = answer_of(attempt)
-    normal = normalised(answer)
-    if not normal:
-        return Score.of("no_answer", "no answer")
-    return Score.of("correct" if normal in names else "wrong", f"answered {answer.strip()[:80]!r}")
 
 
 def answer_of(attempt: Attempt) -> str:

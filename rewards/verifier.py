@@ -82,7 +82,8 @@ class Benchmark(Protocol):
     """Problems with a known truth, the prompts that ask them, and the grading of answers.
 
     A class must define `name`, `problems` and `score`; all other members have defaults. If the class does not inherit
-    from `Benchmark`, `rewards.data.benchmarks.configured` adds the defaults to it.
+    from `Benchmark`, `rewards.data.benchmarks.configured` adds the defaults to it. If it does, it may define
+    `score_one` in place of `score`.
     """
 
     name: str
@@ -137,7 +138,11 @@ class Benchmark(Protocol):
 
     def score(self, attempts: Sequence[Attempt]) -> list[Score]:
         """Return one score per attempt, in the same order. Never raises, whatever a model wrote."""
-        ...
+        return [self.score_one(attempt) for attempt in attempts]
+
+    def score_one(self, attempt: Attempt) -> Score:
+        """Return one attempt's score. Enough for a benchmark that gains nothing from grading attempts together."""
+        return self.score([attempt])[0]
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
         """Return a prompt that asks the student to write a problem like `examples`; empty if that is not supported."""

@@ -6,7 +6,7 @@ To use it, `pip install .[environments]` and configure `{name: "rewards.data.if_
 import importlib
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from conf.storage.home import InputError
@@ -60,9 +60,18 @@ class IfVerifiable(Benchmark):
         """Return the names of the benchmark and the instruction, as in `if_verifiable/punctuation:no_comma`."""
         return f"{self.name}/{problem.level}"
 
-    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+    def score_one(self, attempt: Attempt) -> Score:
         """Give a reward of 1 if the answer follows its instruction, else 0. An empty answer counts as `no_answer`."""
-        return [self._score(attempt) for attempt in attempts]
+        answer = attempt.completion.strip()
+        if not answer:
+            return Score.of("no_answer")
+        try:
+            asked = json.loads(attempt.problem.truth)
+            checker = self.checkers[asked["instruction"]](asked["instruction"])
+            checker.build_description(**asked["arguments"])
+        except (ValueError, TypeError, KeyError):
+            return Score.of("grader_failed", "the truth is not JSON of instruction and arguments")
+        return Score.of("correct" if checker.check_following(answer) else "wrong")
 
     def draw(self, seed: str, count: int) -> list[Problem]:
         """Return `count` different problems or, if that is most of them, fewer. They depend only on the seed."""
@@ -77,15 +86,3 @@ class IfVerifiable(Benchmark):
             question = f"{request} {described}"
             found[question] = Problem(f"{self.name}/{question}", self.name, question, truth, instruction)
         return list(found.values())[:count]
-
-    def _score(self, attempt: Attempt) -> Score:
-        answer = attempt.completion.strip()
-        if not answer:
-            return Score.of("no_answer")
-        try:
-            asked = json.loads(attempt.problem.truth)
-            checker = self.checkers[asked["instruction"]](asked["instruction"])
-            checker.build_description(**asked["arguments"])
-        except (ValueError, TypeError, KeyError):
-            return Score.of("grader_failed", "the truth is not JSON of instruction and arguments")
-        return Score.of("correct" if checker.check_following(answer) else "wrong")

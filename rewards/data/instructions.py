@@ -1,7 +1,7 @@
 """Requests for answers in a form that a program can check, after IFEval (Zhou et al. 2023, arXiv:2311.07911)."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from conf.storage.home import InputError
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
@@ -55,14 +55,10 @@ class Instructions(Benchmark):
             for topic in TOPICS
         ]
 
-    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+    def score_one(self, attempt: Attempt) -> Score:
         """Give a reward of 1 for at least three words (one for "yes or no") in the requested form, else 0."""
-        return [_score(attempt) for attempt in attempts]
-
-
-def _score(attempt: Attempt) -> Score:
-    answer, form = attempt.completion.strip(), attempt.problem.problem_id.split("/")[1]
-    enough = 1 if form == "yes or no" else 3
-    if len(WORD.findall(answer)) < enough:
-        return Score.of("no_answer")
-    return Score.of("correct" if FORMS[form][1](answer, attempt.problem.truth) else "wrong")
+        answer, form = attempt.completion.strip(), attempt.problem.problem_id.split("/")[1]
+        enough = 1 if form == "yes or no" else 3
+        if len(WORD.findall(answer)) < enough:
+            return Score.of("no_answer")
+        return Score.of("correct" if FORMS[form][1](answer, attempt.problem.truth) else "wrong")

@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -57,13 +57,21 @@ class Questions(TriviaQa):
         rows = ((problems.get(_as_problem(row).problem_id), row) for row in self._rows())
         return [(problem, _solution(row)) for problem, row in rows if problem]
 
-    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
+    def score_one(self, attempt: Attempt) -> Score:
         """Give a reward of 1 if the text after the last `Answer:` reads like a true answer (see `same`), else 0.
 
         Without `Answer:`, the whole completion or what follows its last `####` or `answer is` counts. The reward is
         None if the truth has no names.
         """
-        return [_score(attempt) for attempt in attempts]
+        names = names_in(attempt.problem.truth)
+        if not names:
+            return Score.of("grader_failed", "the truth is not a JSON list of names")
+        answer = answer_of(attempt).strip()
+        if not answer:
+            return Score.of("no_answer", "no answer")
+        read = [answer] if MARKER.search(attempt.completion) else [answer, OTHER_MARKERS.split(answer)[-1]]
+        correct = any(same(text, name) for text in read for name in names)
+        return Score.of("correct" if correct else "wrong", f"answered {answer[:80]!r}")
 
     def _rows(self) -> list[dict[str, Any]]:
         if self.source is None:
@@ -129,15 +137,3 @@ def same(answer: str, truth: str) -> bool:
     signs = [set(SIGNS.findall(text.strip(OUTER))) for text in (answer, truth)]
     conflict = all(signs) and signs[0] != signs[1]
     return reading(answer) == reading(truth) and not conflict
-
-
-def _score(attempt: Attempt) -> Score:
-    names = names_in(attempt.problem.truth)
-    if not names:
-        return Score.of("grader_failed", "the truth is not a JSON list of names")
-    answer = answer_of(attempt).strip()
-    if not answer:
-        return Score.of("no_answer", "no answer")
-    read = [answer] if MARKER.search(attempt.completion) else [answer, OTHER_MARKERS.split(answer)[-1]]
-    correct = any(same(text, name) for text in read for name in names)
-    return Score.of("correct" if correct else "wrong", f"answered {answer[:80]!r}")

@@ -47,14 +47,11 @@ class Episodes(Benchmark):
         taught = getattr(self._environment, "solutions", list)
         return [(problem, json.dumps(texts)) for problem, texts in taught()]
 
-    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Return each episode's score: its total reward, verdict and named parts. The exam counts the part `value`.
+    def score_one(self, attempt: Attempt) -> Score:
+        """Return an episode's score: its total reward, verdict and named parts. The exam counts the part `value`.
 
         Raises InputError if the environment raises.
         """
-        return [self._score(attempt) for attempt in attempts]
-
-    def _score(self, attempt: Attempt) -> Score:
         started = time.perf_counter()
         turns = replay(self._environment, attempt.problem, texts_of(attempt.completion))
         value = turns[-1].value if turns else 0.0

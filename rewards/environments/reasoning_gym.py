@@ -8,7 +8,6 @@ import importlib
 import inspect
 import json
 import re
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -46,7 +45,7 @@ class ReasoningGym(Benchmark):
                 f"reasoning_gym: source: {task}: its grader evaluates answers as programs; take another task"
             )
         self.task = task
-        tried = (json.loads(_written(self._grader[index])) for index in range(TRIED))  # as `score` reads them
+        tried = (json.loads(_written(self._grader[index])) for index in range(TRIED))  # as `score_one` reads them
         if not all(map(self._is_fair, tried)):
             raise InputError(
                 f"reasoning_gym: source: {task}: its grader can't tell right from wrong; take another task"
@@ -68,11 +67,8 @@ class ReasoningGym(Benchmark):
         """Return the name of the task: a night tracks solve rates by task, because no problem comes up twice."""
         return f"reasoning_gym/{self.task}"
 
-    def score(self, attempts: Sequence[Attempt]) -> list[Score]:
-        """Grade each attempt's last answer between <answer> tags with the task's own grader."""
-        return [self._score(attempt) for attempt in attempts]
-
-    def _score(self, attempt: Attempt) -> Score:
+    def score_one(self, attempt: Attempt) -> Score:
+        """Grade the last answer between <answer> tags with the task's own grader."""
         answers = ANSWER.findall(attempt.completion)
         if not answers:
             return Score(0.0, "no_answer")
