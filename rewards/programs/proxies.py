@@ -4,7 +4,7 @@ Each value that the program sends becomes plain data, a proxy or an opaque objec
 """
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
@@ -148,24 +148,12 @@ class Proxy:
         self._connection.refuse("the truth of the program's object")
 
 
-def _call(self: Proxy, *args: Any, **kwargs: Any) -> Any:
-    encode = self._connection.encode
-    return self._ask("call", encode(args), encode(kwargs))
-
-
-def _item(self: Proxy, key: Any) -> Any:
-    return self._ask("item", self._connection.encode(key))
-
-
-def _iterate(self: Proxy) -> Iterator[Any]:
-    return iter(self._ask("iterate"))
-
-
-def _length(self: Proxy) -> int:
-    return self._ask("length")
-
-
-ABILITIES = {"__call__": _call, "__getitem__": _item, "__iter__": _iterate, "__len__": _length}
+ABILITIES: dict[str, Callable[..., Any]] = {
+    "__call__": lambda self, *args, **kwargs: self._ask("call", *map(self._connection.encode, (args, kwargs))),
+    "__getitem__": lambda self, key: self._ask("item", self._connection.encode(key)),
+    "__iter__": lambda self: iter(self._ask("iterate")),
+    "__len__": lambda self: self._ask("length"),
+}
 
 
 @cache
