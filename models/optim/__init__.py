@@ -1,1 +1,1 @@
-"""Master weights, optimizer state and random state."""
+"""Master weights and optimizer state."""
