@@ -12,7 +12,7 @@ import torch
 
 from conf.storage.durable import make_folder, read_json, room_for, sync, sync_folder, write_atomically
 from conf.storage.home import InputError
-from models.hf.hardware import resolve_device
+from models.hf.hardware import compute_dtype, resolve_device
 from tasks.pretraining.new_model import new_model, new_tokenizer, save
 from tasks.pretraining.texts import texts
 
@@ -46,6 +46,7 @@ def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[di
     tokenizer = new_tokenizer(found[:20_000])
     read = _encoded(tokenizer, found)
     device = resolve_device("auto")
+    precision = compute_dtype(device)  # of the passes; the weights stay fp32
     model = new_model(size, tokenizer, seed).to(device)
     optimizer = _optimizer(model)
     steps, begun = max(1, tokens // (BATCH * LENGTH)), 0
@@ -62,7 +63,8 @@ def pretrain(folder: Path, size: str, tokens: int, seed: int = 1) -> Iterator[di
             group["lr"] = RATES[size] * rate_factor(step, steps)
         rows = np.random.default_rng([seed, step]).integers(len(read) - LENGTH, size=BATCH)
         batch = torch.from_numpy(np.stack([read[row : row + LENGTH + 1] for row in rows]).astype(np.int64)).to(device)
-        logits = model(input_ids=batch[:, :-1], use_cache=False).logits
+        with torch.autocast(device.type, precision, enabled=precision != torch.float32):
+            logits = model(input_ids=batch[:, :-1], use_cache=False).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), batch[:, 1:].flatten())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
