@@ -81,9 +81,6 @@ ARMS: Mapping[str, tuple[str, ...]] = {
     "ten times the rate": ("stages=[{grpo: 6}]", "preference_learning=reward_model", "optimizer.learning_rate=2e-4"),
     "random picks": ("stages=[{grpo: 1}]", "preference_learning=reward_model"),
 }
-EARLIER = (  # rows of other code or another precision; the docs say how to run them
-    *("dpo without its limit", "dpo, listwise", "true taste in float32", "true taste, rounded stochastically"),
-)
 NIGHT = (
     # six rounds are few, so they take larger steps than a night of arithmetic
     *("learned_reward.owner_share=1", "grpo.prompts_per_round=16", "grpo.group_size=8", "optimizer.learning_rate=2e-5"),
@@ -223,7 +220,7 @@ def table(runs: Sequence[Run]) -> str:
     the smallest difference that would be detected.
     """
     rows, count = [], len(UNSEEN)
-    runs = ordered(runs, taste=TASTES, picks=None, arm=(*ARMS, *EARLIER), precision=None, seed=None)
+    runs = ordered(runs, taste=TASTES, picks=None, arm=ARMS, precision=None, seed=None)
     kinds = by(runs, "taste", "arm", "picks", "precision")
     for (taste, arm, picks, used), same in kinds.items():
         rates = "; ".join(f"{run['before'] / count:.2f} → {run['after'] / count:.2f}" for run in same)
