@@ -61,8 +61,10 @@ def show(environment: Environment, problem: Problem, answer: Callable[[], str]) 
     """Print an episode turn by turn. `answer` returns the next text, or raises EOFError or StopIteration to stop."""
     draw: Any = getattr(environment, "characters", lambda state: "")
     (state, observation), over, total, value = checked_reset(environment, problem), False, 0.0, 0.0
-    while not over:
+    while True:
         print(*filter(None, (draw(state), observation)), sep="\n")
+        if over:
+            break
         try:
             text = answer()
         except (EOFError, StopIteration):
@@ -71,7 +73,7 @@ def show(environment: Environment, problem: Problem, answer: Callable[[], str]) 
         total += reward
         value, over = float(info.get("value", total)), terminated or truncated
         print(f"  {text}\n  {'valid' if info.get('valid', True) else 'invalid'}, reward {reward:+.3f}\n")
-    print(*filter(None, (draw(state), f"{problem.problem_id}: value {value:.2f}, reward {total:.2f}")), sep="\n")
+    print(f"{problem.problem_id}: value {value:.2f}, reward {total:.2f}")
 
 
 def _played(checkpoint: str, benchmark: Benchmark, problem: Problem, settings: NightConfig) -> list[str]:

@@ -101,4 +101,6 @@ def test_an_episode_of_the_exam_is_played(run: Run, monkeypatch: pytest.MonkeyPa
     asked = exam_problems(part, SandboxConfig())[3].problem_id
     assert f"{asked}: value 0.00" in run("play", "--episode", "3").out
     assert refused(run("play", "--episode", "100")) == "--episode 100: ants-0 has 100 episodes, 0 to 99"
-    assert refused(run("play", "--set=exam.target={benchmark: gsm8k}")).startswith("exam.target: gsm8k is no environ")
+    gsm8k = "--set=exam.target={benchmark: gsm8k}"
+    assert refused(run("play", gsm8k)).startswith("exam.target: gsm8k is no environ")
+    assert refused(run("play", gsm8k, "--tier", "1")).startswith("--tier 1: only ants have tiers")
