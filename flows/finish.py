@@ -1,7 +1,6 @@
 """The end of a night: promotion, report and cleanup."""
 
 import json
-import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from prefect.runtime import flow_run
 
+from conf.log import log
 from conf.sections.redact import redact
 from conf.storage.durable import disk_is_full
 from conf.storage.home import SHORT_REPORT, NightError
@@ -65,7 +65,7 @@ def finish(
         registry = Registry(tracking.client, config.name)
         night.call(prune, "prune", night.home, config.keep_nights, registry, after=[summary])
     except (*UNREACHABLE, AliasesHeldError) as error:  # the night is finished, and the next one will prune
-        logging.getLogger("nightschool").warning("nothing was pruned: %s", error)
+        log.warning("nothing was pruned: %s", error)
     return summary
 
 

@@ -14,6 +14,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
 from conf.load import load_night, own_file
+from conf.log import log
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.durable import DiskFullError, disk_full_error, disk_is_full
@@ -83,7 +84,7 @@ def nightly(
     resumed, checked = is_begun(home.night(date)), holds(home.root)  # the CLI holds the lock and has run the checks
     if not resumed:
         check_deadline(config, date, now)
-    logging.getLogger("nightschool").setLevel(logging.INFO)
+    log.setLevel(logging.INFO)
     tolerate_lost_server()
     try:
         with hold(home.root, f"{NIGHT}{date}"):
@@ -92,7 +93,7 @@ def nightly(
             if summary := finished_summary(home, date):
                 return summary
             if not checked and (found := check_night(home, config, resumed)):
-                logging.getLogger("nightschool").info(found.sentence)
+                log.info(found.sentence)
             freeze_config(home.night(date), config, fresh=False, no_promote=no_promote)
             wait_for_server(home.root)
             night = Night(home, date, config)
@@ -128,7 +129,7 @@ def run_night(night: Night) -> dict[str, Any]:
 def _logged(file: Path) -> Iterator[None]:
     """Append to a file what the night logs: its stages, warnings, and the error that ended it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    handler, log = logging.FileHandler(file), logging.getLogger("nightschool")
+    handler = logging.FileHandler(file)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     handler.handleError = lambda record: None  # a full disk ends the night with a message of its own
     log.addHandler(handler)

@@ -1,6 +1,5 @@
 """The trainer: a policy and its master weights, updated by GRPO rounds and by lessons."""
 
-import logging
 import math
 import random
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from conf.log import log
 from conf.schema import TrainerConfig
 from conf.storage.home import NightError
 from models.engine.sync_probe import Probe, take_probe, write_probe
@@ -39,8 +39,6 @@ from models.rollout import Rollout
 from models.transcript import contexts
 
 NON_FINITE_LIMIT = 3  # consecutive steps
-
-log = logging.getLogger("nightschool")
 
 
 class NonFiniteError(NightError):

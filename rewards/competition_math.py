@@ -4,12 +4,12 @@ Competition problems, answered in a `\boxed{…}`.
 """
 
 import hashlib
-import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from conf.log import log
 from conf.sections.benchmark import LEVELS
 from conf.storage.home import InputError
 from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_once, read_rows
@@ -27,8 +27,6 @@ FIELDS_500 = {"problem": str, "level": int, "subject": str, "solution": str}
 LONGEST_TRUTH = 400  # characters of a bare answer; a longer text without a box is a solution that lacks its answer
 # Training problems that were published with an empty box, as number_theory/7115 and number_theory/7117.
 WITHOUT_ANSWER = {"math/train/number_theory/6bf518e401", "math/train/number_theory/debc168317"}
-
-log = logging.getLogger("nightschool")
 
 
 class CompetitionMath(Benchmark):

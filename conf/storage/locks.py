@@ -7,7 +7,6 @@ that holds it ends, for whatever reason.
 import datetime
 import fcntl
 import json
-import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from conf.log import log
 from conf.storage.home import Home, InputError, require_writable
 
 NIGHT = "the night "  # how a night names itself in its lock, before its date
@@ -23,7 +23,6 @@ UPKEEP_SECONDS = 600.0  # how long to wait for a prune, which finishes soon
 ALIAS_SECONDS = 120.0  # how long to wait for another promotion or rollback
 SERVER_SECONDS = 120.0  # how long to wait for a server to finish its answers (30 seconds) and stop its engine
 SERVER_LOCK = "serve.lock"
-log = logging.getLogger("nightschool")
 _held: set[Path] = set()
 
 

@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from conf.log import log
 from conf.schema import NightConfig
 from conf.storage.layout import committed_rounds
 from flows.run.history import first_start
@@ -66,14 +67,14 @@ class NightProgress(logging.Handler):
 
     def __enter__(self) -> Self:
         self.progress.start()
-        logging.getLogger("nightschool").addHandler(self)
-        logging.getLogger("nightschool").setLevel(logging.INFO)
+        log.addHandler(self)
+        log.setLevel(logging.INFO)
         for runs in RUNS:
             logging.getLogger(runs).addFilter(_unexpected)
         return self
 
     def __exit__(self, *_: object) -> None:
-        logging.getLogger("nightschool").removeHandler(self)
+        log.removeHandler(self)
         for runs in RUNS:
             logging.getLogger(runs).removeFilter(_unexpected)
         self.progress.stop()

@@ -5,7 +5,6 @@ may share a server, so a night changes only runs with its home's tag. `nightscho
 home's own databases, where all runs belong to the home. `services` then has its worker resume a crashed night.
 """
 
-import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,13 +21,12 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 from prefect.states import AwaitingRetry, Completed, Crashed
 
 from conf.load import load_night, own_file
+from conf.log import log
 from conf.sections.hours import clocks_in
 from conf.storage.home import NIGHTS, SUMMARY, Home
 from conf.storage.locks import holder
 from flows.run.dates import date_of_night
 from tasks.monitoring.tracking import HOME_TAG, home_mark
-
-log = logging.getLogger("nightschool")
 
 NIGHTLY = FlowFilter.model_validate({"name": {"any_": ["nightly"]}})
 NIGHT_RUN = "attributes.status = 'RUNNING' and tags.`mlflow.source.name` = 'nightschool night'"

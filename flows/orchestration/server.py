@@ -1,6 +1,5 @@
 """A night's Prefect server: the configured server, or a child process that ends with the night."""
 
-import logging
 import os
 import sys
 import time
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
 
+from conf.log import log
 from conf.sections.redact import PREFECT, without_password
 from conf.storage.home import Home, NightError
 from flows.run.child import Child, start_child
@@ -26,8 +26,6 @@ DRAIN_LIMIT = 3  # seconds
 RESEND_LIMIT = 60  # seconds, if the server was restarted
 RECORD_SECONDS = 5  # seconds that a restarted server takes to record what it received
 START_LIMIT = 180  # seconds; a busy machine needs 25, and the first start creates the database
-
-log = logging.getLogger("nightschool")
 
 
 class ServerError(NightError):

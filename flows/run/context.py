@@ -1,7 +1,6 @@
 """A night under way, with its folder, configuration and child processes."""
 
 import json
-import logging
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 from prefect import Task
 
 from conf.load import differences, frozen_yaml, identity, load_night
+from conf.log import log
 from conf.schema import NightConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.durable import make_folder, sync, write_atomically
@@ -38,7 +38,6 @@ from tasks.workers.worker import HoursOverError, Worker, WorkerDiedError
 
 R = TypeVar("R")
 CHANGED = "the night cannot go on from files that changed; start it over with --fresh"
-log = logging.getLogger("nightschool")
 
 
 @dataclass

@@ -1,6 +1,5 @@
 """The night's dependency graph in Prefect: the results that each stage depends on, and nested runs."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,11 +9,11 @@ from prefect import Flow
 from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
+from conf.log import log
 from conf.storage.layout import run_name
 from tasks.stage import Artifact
 
 R = TypeVar("R")
-log = logging.getLogger("nightschool")
 
 
 class NestedRun:

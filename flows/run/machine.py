@@ -1,7 +1,6 @@
 """Checks that the machine has what a night needs: a writable home, disk space and memory."""
 
 import json
-import logging
 import math
 import re
 import subprocess
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from conf.log import log
 from conf.schema import NightConfig
 from conf.storage.durable import existing_folder, free_bytes
 from conf.storage.home import Home, InputError, why_unwritable
@@ -19,7 +19,6 @@ ANOTHER_HOME = "NIGHTSCHOOL_HOME=/path/to/school"
 
 BF16_CAPABILITY = 8.0  # CUDA compute capability of Ampere, the first with bf16 matrix products
 NO_BF16 = "it has no bf16 (Ampere or newer has); run on the CPU instead: make setup ACCELERATOR=cpu"
-log = logging.getLogger("nightschool")
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """Checks that run before a night writes anything. Each fault raises a one-line InputError (exit code 2)."""
 
 import json
-import logging
 import os
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from prefect.settings import get_current_settings
 
+from conf.log import log
 from conf.schema import NightConfig, SandboxConfig
 from conf.sections.benchmark import PROGRAMS
 from conf.sections.redact import MLFLOW, PREFECT, without_password
@@ -32,8 +32,6 @@ from tasks.workers.connection import connect
 NAMES: dict[Layer, str] = {"seccomp": "seccomp", "landlock": "Landlock"}
 ELSEWHERE = "no program can be judged here; leave mbpp and humaneval out, or run on another machine"
 SMALL_EXAM = 400  # problems; with fewer, the night logs the gain that its exam can detect
-
-log = logging.getLogger("nightschool")
 
 
 def check_night(home: Home, config: NightConfig, resumed: bool = False) -> Forecast | None:

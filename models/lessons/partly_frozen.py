@@ -1,6 +1,5 @@
 """A model that computes its frozen lower layers only once for each pack of prompts and answers."""
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +9,10 @@ from torch import Tensor
 from torch.nn import Module, ModuleList
 from transformers import PreTrainedModel
 
+from conf.log import log
 from models.packing.attention import ATTENTION
 from models.packing.packing import Pack, answer_groups, hidden_states, pack
 from models.packing.self_check import choose_packing, packed_logprobs
-
-log = logging.getLogger("nightschool")
 
 DIFFERENCE = 1e-3  # nats; the most by which two computations of a log-probability may differ
 

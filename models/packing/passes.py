@@ -1,17 +1,15 @@
 """Choose how many packed tokens go into a forward pass, so that its update fits into memory."""
 
-import logging
 from collections.abc import Sequence
 
 from transformers import PreTrainedModel
 
+from conf.log import log
 from conf.storage.home import NightError
 from models.hf.hardware import GIB
 from models.hf.memory_plan import LEAST_TOKENS, Passes, Shape
 from models.packing.lean_layers import recompute_layers
 from models.packing.packing import Group, split
-
-log = logging.getLogger("nightschool")
 
 
 def fit_passes(model: PreTrainedModel, adapters: bool, free: float, most: int) -> int:

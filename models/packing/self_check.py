@@ -1,7 +1,6 @@
 """Decide whether packing works for a newly loaded model, by comparing packing with the plain computation."""
 
 import json
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,11 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from conf.log import log
 from models.packing.attention import ATTENTION
 from models.packing.logprobs import token_logprobs
 from models.packing.packing import Group, Pack, hidden_states, pack
-
-log = logging.getLogger("nightschool")
 
 # For each group of the probe: tokens in the shared prompt prefix, in the rest of the prompt, and in each completion
 SHAPES = ((4, 9, (6, 1, 11)), (0, 5, (4, 8)), (4, 3, (5,)))

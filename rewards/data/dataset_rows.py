@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import logging
 import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -12,13 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from conf.log import log
 from conf.storage.home import InputError
 from conf.storage.journal import read_object
 from rewards.verifier import Benchmark, Problem, Split
 
 Item = TypeVar("Item")
 Read = TypeVar("Read", bound=Callable[..., list[Problem]])
-log = logging.getLogger("nightschool")
 
 DATA_VARIABLE = "NIGHTSCHOOL_DATA"
 TYPE_NAMES = {str: "a text", list: "a list", int: "a whole number", dict: "an object"}

@@ -1,18 +1,16 @@
 """Unit tests as the truth of a programming problem, and the scoring of many programs at once."""
 
 import json
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
+from conf.log import log
 from conf.schema import SandboxConfig
 from rewards.programs.policy import tolerated
 from rewards.sandbox import Program, Sandbox, SandboxUnavailable
 from rewards.verifier import Attempt, Score
 
 DEFAULT_SANDBOX = SandboxConfig()
-
-log = logging.getLogger("nightschool")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The problems that the student practised in earlier rounds and nights, with attempt counts and correct answers."""
 
 import json
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -11,13 +10,12 @@ from typing import Any
 import pandas as pd
 
 from conf.load import config_of
+from conf.log import log
 from conf.storage.home import NIGHTS
 from conf.storage.layout import passes, rounds
 from rewards.verifier import Problem
 from tasks.rollouts.verdicts import FAILED, GIVEN
 from tasks.stage import MANIFEST, committed
-
-log = logging.getLogger("nightschool")
 
 RECENT_NIGHTS = 7  # older nights seldom have their tables any more
 KEY = ["problem_id", "group"]

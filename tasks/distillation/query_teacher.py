@@ -1,11 +1,11 @@
 """Query a teacher about problems that the student has tried, but solved neither tonight nor on recent nights."""
 
 import json
-import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from conf.log import log
 from conf.sections.lessons import TeacherConfig
 from models.hf.teacher_client import Question, Replies, answered_before, ask
 from rewards.data.contamination import exam_index
@@ -13,8 +13,6 @@ from tasks.distillation.attempts import PractisedProblem, earlier_rounds, practi
 from tasks.journal.tables import TRACES
 from tasks.stage import Artifact, stage
 from tasks.tables import write_table
-
-log = logging.getLogger("nightschool")
 
 
 @stage(resources=("night", "cache", "until"))

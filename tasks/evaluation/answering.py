@@ -1,12 +1,12 @@
 """Put questions to a checkpoint and grade its answers."""
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from conf.log import log
 from conf.schema import EngineConfig, NightConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
 from models.hf.loading import load_tokenizer, prompt_tokens
@@ -21,8 +21,6 @@ from tasks.rollouts.verified import Player, sample_verified
 from tasks.workers.worker import Worker, working_on
 
 SAMPLED_SEED = 1  # seed of sampled answers, the same for every checkpoint
-
-log = logging.getLogger("nightschool")
 
 
 @dataclass

@@ -1,12 +1,12 @@
 """Logs the metrics of each lesson to the day's MLflow run, on a background thread."""
 
-import logging
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import date
 
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
+from conf.log import log
 from conf.schema import NightConfig
 from conf.storage.home import Home
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
@@ -14,7 +14,6 @@ from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 SOURCE = "nightschool teach"
 LIMIT = 10.0  # seconds to wait for MLflow at the end of a session
 NOTE = "The day's lessons, learned as they were taught; each step is a lesson. The night trains on them again."
-log = logging.getLogger("nightschool")
 
 
 class DayRecord:

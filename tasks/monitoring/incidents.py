@@ -2,16 +2,15 @@
 
 import datetime
 import json
-import logging
 import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from conf.log import log
 from conf.storage.durable import read_json, write_atomically
 
 FILE, EARLY = "incidents.jsonl", "ended_early.json"
-log = logging.getLogger("nightschool")
 
 
 class EarlyEnd(NamedTuple):

@@ -16,6 +16,7 @@ import httpx
 from prefect.artifacts import create_markdown_artifact
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
+from conf.log import log
 from conf.storage.durable import read_json, write_atomically
 from conf.storage.home import InputError
 from tasks.monitoring.alarms import Alarm
@@ -25,8 +26,6 @@ from tasks.report.text import plain_line
 RETRIES = 1  # Prefect's default of five would hold up the night for a minute
 WEBHOOK_LIMIT = 20.0  # seconds
 VARIABLE = "NIGHTSCHOOL_WEBHOOK"  # of the environment
-
-log = logging.getLogger("nightschool")
 
 
 class AlarmLog:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 import os
 import re
 import socket
@@ -21,6 +20,7 @@ from mlflow.utils.mlflow_tags import MLFLOW_DATASET_CONTEXT, MLFLOW_GIT_COMMIT, 
 from requests import RequestException
 
 from conf.load import frozen_yaml
+from conf.log import log
 from conf.schema import NightConfig, Section
 from conf.sections.redact import MLFLOW, without_password
 from conf.storage.durable import disk_is_full, write_atomically
@@ -38,8 +38,6 @@ EXPERIMENT_NOTE = (
     "One run per night. Its steps are rounds; the runs nested in it are the checkpoints that the exam compared."
 )
 TRAINING_VIEW = "workflowType=machine_learning"
-
-log = logging.getLogger("nightschool")
 
 # MLflow's chart groups, each with its round metrics. `_grouped` chooses the group of a metric that is not listed here.
 CHARTS = {

@@ -1,7 +1,6 @@
 """Import the student's first checkpoint from the starter package, a folder or the Hugging Face hub."""
 
 import importlib.util
-import logging
 import re
 import shutil
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from huggingface_hub import snapshot_download
 
+from conf.log import log
 from conf.schema import NEW, NEW_SIZES, StudentConfig
 from conf.storage.durable import make_folder, read_json, room_for
 from conf.storage.home import Home, InputError
@@ -21,8 +21,6 @@ from models.hf.starter import MISSING, PACKAGE, write_starter
 from tasks.pretraining.fully import pretrain_fully
 from tasks.stage import stage
 from tasks.workers.worker import Worker
-
-log = logging.getLogger("nightschool")
 
 STARTER_MODEL = "starter"  # the model that comes with the installation
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")

@@ -1,6 +1,5 @@
 """An exam episode, turn by turn: what the candidate saw and wrote, and the reward that it got."""
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from conf.load import load_night
+from conf.log import log
 from conf.sections.benchmark import ExamPart
 from rewards.data.benchmarks import configured
 from rewards.environments.episodes import replay, texts_of
@@ -16,7 +16,6 @@ from tasks.report.queries import read_table
 from tasks.workers.worker import call_once
 
 LIMIT = 300.0  # seconds that a user's environment may take to play and draw the episode
-log = logging.getLogger("nightschool")
 
 
 class ShownEpisode(NamedTuple):

@@ -5,7 +5,6 @@ several orders, under shuffled names. Its rankings count only if they are comple
 """
 
 import json
-import logging
 import random
 import re
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from numpy import ndarray
 from scipy.stats import rankdata
 
+from conf.log import log
 from conf.sections.lessons import EndpointConfig
 from models.hf.teacher_client import JUDGE_KEY, Question, Replies, ask
 from tasks.tables import Row
@@ -37,7 +37,6 @@ Reply with JSON alone, in which every id stands once, the best first, and ids of
 {{"ranking": [["id"], ["id", "id"], …]}}"""
 
 Ranking = list[list[int]]  # indices of the answers, best first, with tied answers in one list
-log = logging.getLogger("nightschool")
 
 
 class Request(NamedTuple):

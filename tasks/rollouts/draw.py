@@ -1,12 +1,12 @@
 """Draw a round's problems: mostly those that the student sometimes solves, and some of every kind."""
 
-import logging
 import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
+from conf.log import log
 from conf.schema import BenchmarkConfig, GrpoConfig
 from rewards.data.contamination import exam_index
 from rewards.verifier import Benchmark, Problem
@@ -17,7 +17,6 @@ from tasks.tables import SOLVE_RATES, table_rows
 
 POOL = 20  # for each problem to choose, an endless benchmark offers this many
 LEAST_POOL = 200  # minimum number on offer, so that even a single prompt is chosen from all kinds of problems
-log = logging.getLogger("nightschool")
 
 Kind = Callable[[Problem], str]
 

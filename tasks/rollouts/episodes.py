@@ -1,7 +1,6 @@
 """Play episodes in lockstep: one call of the engine writes the next turn of all unfinished episodes."""
 
 import json
-import logging
 import pickle
 import random
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
+from conf.log import log
 from conf.storage.home import InputError
 from models.hf.bridge import Bridge
 from models.hf.loading import load_tokenizer, prompt_tokens
@@ -23,8 +23,6 @@ from tasks.workers.worker import Worker, WorkerDiedError
 
 MOST_TURNS = 1000  # of an agent in an episode
 LIMIT = 600.0  # seconds that a user's environment may take for one turn of all episodes
-
-log = logging.getLogger("nightschool")
 
 
 @dataclass

@@ -1,9 +1,9 @@
 """Grade attempts with the benchmarks' own graders, and compose the reward of each attempt."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from conf.log import log
 from conf.schema import BenchmarkConfig, RewardConfig, SandboxConfig
 from conf.storage.home import NightError
 from rewards.data import benchmarks
@@ -15,7 +15,6 @@ from tasks.workers.worker import Worker, WorkerDiedError, call_once
 
 LIMIT = 3600.0  # seconds to grade the answers of a round or an exam
 PART = 64  # programs per call if several machines share them: many, because a call's sandbox takes seconds to start
-log = logging.getLogger("nightschool")
 
 
 def scores_of(benchmark: Benchmark, attempts: Sequence[Attempt], engine: Worker | None = None) -> list[Score]:

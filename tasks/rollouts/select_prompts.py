@@ -1,12 +1,12 @@
 """Select a round's prompts: mostly problems that the student sometimes solves, and some of every kind."""
 
 import json
-import logging
 import random
 from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conf.log import log
 from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from conf.storage.home import InputError
 from models.hf.loading import answer_tokens, encode, load_tokenizer, prompt_tokens
@@ -31,8 +31,6 @@ from tasks.tables import OWNER_PROMPTS, PROMPTS, Row, table_rows, write_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-log = logging.getLogger("nightschool")
 
 
 @stage()

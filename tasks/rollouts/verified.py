@@ -2,12 +2,12 @@
 
 import dataclasses
 import hashlib
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, ParamSpec, TypeVar
 
+from conf.log import log
 from conf.schema import EngineConfig, StudentConfig
 from models.engine.sync_probe import SyncError
 from models.rollout import Rollout
@@ -19,7 +19,6 @@ R = TypeVar("R")
 Sampled = tuple[list[list[Rollout]], dict[str, float]]  # the result of `engine_process.sample`
 
 GROUP = 8  # usual number of completions per prompt in a round; with fewer, a shard has more prompts
-log = logging.getLogger("nightschool")
 
 
 def call_verified(engine: Worker, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

@@ -1,7 +1,6 @@
 """Lessons from the owner's feedback: corrections, texts, ratings and picks."""
 
 import json
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from conf.log import log
 from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import CorrectionsConfig, FeedbackConfig, LessonConfig, PicksConfig, WordsConfig
 from models.hf.checkpoint import learned
@@ -21,7 +21,6 @@ from tasks.training.examples import ExampleReader
 from tasks.workers.worker import Worker, working_on
 
 WORDS_TOKENS = 256  # per piece of text; longer texts are split
-log = logging.getLogger("nightschool")
 
 
 # Of each kind of lesson: the day's table, its schema, and how its rows become examples.

@@ -1,7 +1,6 @@
 """Tasks that run a round's update, commit it with its checkpoint, and merge a block's adapter."""
 
 import json
-import logging
 import math
 import shutil
 import time
@@ -13,6 +12,7 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from conf.log import log
 from conf.schema import TrainerConfig
 from conf.storage.durable import make_folder, room_for, sync, sync_folder
 from conf.storage.home import NightError
@@ -23,8 +23,6 @@ from tasks.tables import ADVANTAGES, table_rows
 from tasks.training import trainer_process
 from tasks.training.trainer_process import Predecessor, Updated
 from tasks.workers.worker import Worker, working_on
-
-log = logging.getLogger("nightschool")
 
 
 class UpdateChangedError(NightError):

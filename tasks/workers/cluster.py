@@ -2,7 +2,6 @@
 
 import contextvars
 import json
-import logging
 import os
 import threading
 import time
@@ -11,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from conf.log import log
 from conf.storage.durable import read_json, write_atomically
 from tasks.evaluation.stored_answers import versions
 from tasks.workers.connection import connect
@@ -25,7 +25,6 @@ RESOURCE = "engine"  # the resource that a node offers: ray start --resources='{
 JOINING = 120.0  # seconds for an actor to start and describe its machine
 HERE = "this machine"
 FILE = "machines.json"  # in the night's folder: how many shards each machine finished, and how many seconds they took
-log = logging.getLogger("nightschool")
 
 
 class Cluster(Worker):
