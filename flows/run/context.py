@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from prefect import Task
 
@@ -34,9 +34,8 @@ from tasks.training import trainer_process
 from tasks.training.update import merge
 from tasks.workers import engine_process
 from tasks.workers.cluster import Cluster
-from tasks.workers.worker import HoursOverError, Worker, WorkerDiedError
+from tasks.workers.worker import HoursOverError, R, Worker, WorkerDiedError
 
-R = TypeVar("R")
 CHANGED = "the night cannot go on from files that changed; start it over with --fresh"
 
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 from conf.schema import NightConfig
 from conf.storage.durable import make_folder
@@ -28,10 +27,8 @@ from tasks.journal.held_out import decided
 from tasks.journal.read import valid_lines
 from tasks.teaching import learner_process
 from tasks.teaching.lessons import Lesson, count_lessons, lessons_without, why_only_tonight
-from tasks.workers.worker import Worker, WorkerDiedError, WorkerEndedError
+from tasks.workers.worker import P, R, Worker, WorkerDiedError, WorkerEndedError
 
-P = ParamSpec("P")
-R = TypeVar("R")
 FIRST = 20  # lessons before conversations are held out, so that a new owner sees each of them teach
 CHOICES = 5  # picks and corrections before a chat's answer is chosen from several
 FOLDER = Path("teaching", "day")  # of the saved adapters, under the home

@@ -6,21 +6,18 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import wait
 from contextlib import suppress
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 from conf.schema import NightConfig
 from conf.sections.teaching import DAY_ADAPTER
 from models.engine.environment import engine_environment
 from tasks.teaching import writing
 from tasks.teaching.writing import Champion, Messages, Written
-from tasks.workers.worker import Worker, WorkerDiedError, WorkerEndedError
+from tasks.workers.worker import P, R, Worker, WorkerDiedError, WorkerEndedError
 
 POLL = 0.5  # seconds
 ANSWERS = 16  # the most answers that are written at once
 CACHE = 0.25  # GiB of KV cache for these answers on a CPU
 ENDED = "the engine ended; ask again in a moment"
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class Engine:

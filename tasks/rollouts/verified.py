@@ -5,17 +5,15 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
 from conf.log import log
 from conf.schema import EngineConfig, StudentConfig
 from models.engine.sync_probe import SyncError
 from models.rollout import Rollout
 from tasks.workers import engine_process
-from tasks.workers.worker import Worker
+from tasks.workers.worker import P, R, Worker
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Sampled = tuple[list[list[Rollout]], dict[str, float]]  # the result of `engine_process.sample`
 
 GROUP = 8  # usual number of completions per prompt in a round; with fewer, a shard has more prompts

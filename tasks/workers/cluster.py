@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from conf.log import log
 from conf.storage.durable import read_json, write_atomically
@@ -16,10 +16,7 @@ from tasks.evaluation.stored_answers import versions
 from tasks.workers.connection import connect
 from tasks.workers.heartbeat import POLL
 from tasks.workers.remote import EngineActor, RemoteWorker
-from tasks.workers.worker import HoursOverError, Worker
-
-A = TypeVar("A")
-R = TypeVar("R")
+from tasks.workers.worker import A, HoursOverError, R, Worker
 
 RESOURCE = "engine"  # the resource that a node offers: ray start --resources='{"engine": 1}'
 JOINING = 120.0  # seconds for an actor to start and describe its machine

@@ -6,15 +6,13 @@ import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ParamSpec, TextIO, TypeVar
+from typing import Any, TextIO
 
 from conf.storage.home import DIGEST, NightError, inside
 from models.engine.environment import engine_environment
 from models.hf.checkpoint import base_of, is_intact, keep, new_draft
-from tasks.workers.worker import Worker
+from tasks.workers.worker import P, R, Worker
 
-P = ParamSpec("P")
-R = TypeVar("R")
 PIECE = 64 * 2**20  # bytes of a checkpoint that one message carries
 KEPT = 3  # checkpoints per machine: an adapter, its base, and the previous one
 
