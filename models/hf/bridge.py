@@ -1,13 +1,8 @@
 """Compute the tokens between two answers of a conversation, so that sampled answers are never tokenized again."""
 
-from typing import TYPE_CHECKING
-
 from conf.schema import StudentConfig
 from conf.storage.home import InputError
-from models.hf.loading import answer_tokens, encode, prompt_tokens, rendered_prompt
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+from models.hf.loading import Tokenizer, answer_tokens, encode, prompt_tokens, rendered_prompt
 
 QUESTION, ANSWER, NEXT = "question-1", "<think>\nthought-1\n</think>\n\nanswer-1", "question-2"
 
@@ -20,7 +15,7 @@ class Bridge:
     would show the model a different history from the one that it was trained on.
     """
 
-    def __init__(self, tokenizer: "PreTrainedTokenizerBase", student: StudentConfig) -> None:
+    def __init__(self, tokenizer: Tokenizer, student: StudentConfig) -> None:
         self.tokenizer = tokenizer
         first = [{"role": "user", "content": QUESTION}]
         talk = [*first, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": NEXT}]

@@ -6,7 +6,7 @@ The night's main process needs only tokenizers. Imports for models take 6 s, so 
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from conf.schema import StudentConfig
 from conf.storage.durable import read_json
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+Tokenizer: TypeAlias = "PreTrainedTokenizerBase"  # imported by type checkers alone
 ALIGNMENT = 64  # bytes, as in torch's own allocations
 # Letters, digits, spaces, line breaks, symbols and scripts that different tokenizers split differently.
 PROBE_TEXT = "The 3 answers:  1,234.5 − 67 = “1167.5”\n\n\tdef f(x):\n\t\treturn x**2  # größer, 学校, школа, 🌒 <b>"
@@ -71,7 +72,7 @@ def check_config(checkpoint: Path, trust_remote_code: bool = False) -> None:
 
 
 @cache
-def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> "PreTrainedTokenizerBase":
+def load_tokenizer(checkpoint: Path, trust_remote_code: bool = False) -> Tokenizer:
     """Load a folder's tokenizer (for an adapter, its base's). PLAIN_TEMPLATE stands in for a missing chat template."""
     folder = base_of(checkpoint)
     options: dict[str, Any] = {"local_files_only": True}
@@ -123,7 +124,7 @@ def check_tokenizers(student: Path, other: Path, key: str, trust_remote_code: bo
 
 
 def prompt_tokens(
-    tokenizer: "PreTrainedTokenizerBase",
+    tokenizer: Tokenizer,
     messages: Sequence[dict[str, str]],
     student: StudentConfig,
     *,
@@ -134,7 +135,7 @@ def prompt_tokens(
 
 
 def rendered_prompt(
-    tokenizer: "PreTrainedTokenizerBase",
+    tokenizer: Tokenizer,
     messages: Sequence[dict[str, str]],
     student: StudentConfig,
     *,
@@ -149,18 +150,18 @@ def rendered_prompt(
     return rendered
 
 
-def answer_tokens(tokenizer: "PreTrainedTokenizerBase", answer: str, finished: bool = True) -> list[int]:
+def answer_tokens(tokenizer: Tokenizer, answer: str, finished: bool = True) -> list[int]:
     """Return the token ids of an assistant's answer, with the end token if it is `finished`."""
     assert isinstance(tokenizer.eos_token_id, int)
     return [*encode(tokenizer, answer), *([tokenizer.eos_token_id] if finished else [])]
 
 
-def answer_text(tokenizer: "PreTrainedTokenizerBase", token_ids: list[int]) -> str:
+def answer_text(tokenizer: Tokenizer, token_ids: list[int]) -> str:
     """Return an answer's text, without special tokens and without a last character of which only a part was written."""
     text = tokenizer.decode(token_ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     return str(text).rstrip("\ufffd")
 
 
-def encode(tokenizer: "PreTrainedTokenizerBase", text: str) -> list[int]:
+def encode(tokenizer: Tokenizer, text: str) -> list[int]:
     """Return the token ids of a text, without adding special tokens."""
     return tokenizer.encode(text, add_special_tokens=False)

@@ -1,11 +1,10 @@
 """Turn a teacher's episodes into training examples: the loss covers the teacher's turns, and the rest is context."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from conf.schema import StudentConfig
 from models.hf.bridge import Bridge
-from models.hf.loading import answer_tokens, prompt_tokens
+from models.hf.loading import Tokenizer, answer_tokens, prompt_tokens
 from models.lessons.preference_data import EpisodeExample, Example
 from models.transcript import Transcript, joined
 from rewards.environment import Environment
@@ -13,12 +12,9 @@ from rewards.environments.episodes import replay, weighted_texts
 from rewards.verifier import Benchmark, Problem
 from tasks.distillation.trace_filter import DATASET, Trace
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
 
 def example_maker(
-    benchmarks: Iterable[Benchmark], tokenizer: "PreTrainedTokenizerBase", student: StudentConfig, most: int
+    benchmarks: Iterable[Benchmark], tokenizer: Tokenizer, student: StudentConfig, most: int
 ) -> Callable[[Trace], Example | EpisodeExample]:
     """Return a function that turns a trace into a training example: an episode, or a prompt with its answer.
 
@@ -44,9 +40,7 @@ class Demonstrations:
     Raises InputError if the student's chat template cannot continue a conversation after an answer.
     """
 
-    def __init__(
-        self, environment: Environment, tokenizer: "PreTrainedTokenizerBase", student: StudentConfig, most: int
-    ) -> None:
+    def __init__(self, environment: Environment, tokenizer: Tokenizer, student: StudentConfig, most: int) -> None:
         self.environment, self.tokenizer, self.student, self.most = environment, tokenizer, student, most
         self.bridge = Bridge(tokenizer, student)
         self.problems: Mapping[str, Problem] = {one.problem_id: one for one in environment.problems("train")}

@@ -4,12 +4,11 @@ import json
 import random
 from collections.abc import Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from conf.log import log
 from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from conf.storage.home import InputError
-from models.hf.loading import answer_tokens, encode, load_tokenizer, prompt_tokens
+from models.hf.loading import Tokenizer, answer_tokens, encode, load_tokenizer, prompt_tokens
 from rewards.data import benchmarks
 from rewards.verifier import Benchmark, Problem
 from tasks.reward_model.learned_reward import OWNER
@@ -28,9 +27,6 @@ from tasks.rollouts.draw import (
 from tasks.rollouts.guidance import HARD, Guide, Rates, hinted
 from tasks.stage import Artifact, stage
 from tasks.tables import OWNER_PROMPTS, PROMPTS, Row, table_rows, write_table
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 
 @stage()
@@ -139,7 +135,7 @@ def _row(
     kind: Kind,
     guide: Guide,
     chance: random.Random,
-    tokenizer: "PreTrainedTokenizerBase",
+    tokenizer: Tokenizer,
     student: StudentConfig,
     grpo: GrpoConfig,
 ) -> Row:

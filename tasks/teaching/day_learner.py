@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
 
 from conf.schema import NightConfig, StudentConfig
 from conf.storage.journal import (
@@ -25,7 +24,7 @@ from conf.storage.journal import (
 )
 from models import learn
 from models.engine.sync_probe import take_probe, write_probe
-from models.hf.loading import answer_text, answer_tokens, load_tokenizer, prompt_tokens
+from models.hf.loading import Tokenizer, answer_text, answer_tokens, load_tokenizer, prompt_tokens
 from models.hf.lora import load_adapter, save_adapter
 from models.lessons.day_copy import DayCopy
 from models.lessons.outcome import LessonOutcome
@@ -239,7 +238,7 @@ class DayLearner:
 
 
 def turns_of(
-    entry: Conversation, tokenizer: PreTrainedTokenizerBase, student: StudentConfig, max_tokens: int
+    entry: Conversation, tokenizer: Tokenizer, student: StudentConfig, max_tokens: int
 ) -> tuple[list[int], list[tuple[int, int]], list[float]]:
     """Return a conversation's tokens and, for each assistant turn, its token span (start, end) and its value.
 
@@ -263,7 +262,7 @@ def turns_of(
     return tokens[: turns[-1][1]], turns, entry.values
 
 
-def token_at(tokenizer: PreTrainedTokenizerBase, answer: str, character: int) -> int:
+def token_at(tokenizer: Tokenizer, answer: str, character: int) -> int:
     """Return the index of the token that contains a character; past the answer's end, the index of the end token."""
     encoded: Any = tokenizer(answer, add_special_tokens=False, return_offsets_mapping=True)
     ends = [end for _, end in encoded["offset_mapping"]]

@@ -5,19 +5,16 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 from jinja2 import TemplateError
 
 from conf.schema import StudentConfig
-from models.hf.loading import answer_tokens, load_tokenizer, prompt_tokens
+from models.hf.loading import Tokenizer, answer_tokens, load_tokenizer, prompt_tokens
 from models.lessons.preference_data import Example, Pick, RatedAnswer
 from rewards.data.contamination import exam_index
 from tasks.tables import unfinished
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 
 class ExampleReader:
@@ -129,7 +126,7 @@ class ExampleReader:
         self.lessons += [row.lesson] * examples
 
     @cached_property
-    def _tokenizer(self) -> "PreTrainedTokenizerBase":
+    def _tokenizer(self) -> Tokenizer:
         """The student's tokenizer, loaded when the first line needs it."""
         return load_tokenizer(self.checkpoint, self.student.trust_remote_code)
 
