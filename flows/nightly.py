@@ -159,7 +159,6 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     day = OwnersDay(night, champion, quizzes, journal, tracking)
     student = start if config.start_from != "day" else day.student()
     quiz = quizzes.ask("start" if student == start else "day", student)  # a resumed night must find it there
-    night.sleep_engine()
 
     target = night.exam[config.exam.target]
     stored = count_stored(config, champion, target, home.exams)

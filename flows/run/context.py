@@ -90,7 +90,11 @@ class Night:
 
         `arguments`: the stage's, except for those that the night's stages share (see `_shared`). `after`: other results
         that the stage depends on. `silent`: don't announce the stage, as it runs beside others.
+
+        Before a stage with a trainer, the engine is put to sleep, because on a GPU the two share its memory.
         """
+        if "trainer" in stage.parameters:
+            self.sleep_engine()
         with nullcontext() if silent else self.announced(path):
             arguments = self._shared(stage) | arguments
             upstream = self.edges.upstream(arguments.values(), after)

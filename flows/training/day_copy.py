@@ -50,7 +50,6 @@ class OwnersDay:
         if (chosen := committed(night.folder / "choose_start")) is None:
             if refused := self._make():
                 night.note(refused)
-            night.sleep_engine()
             merged = committed(night.folder / "merge_day")
             day = None if refused or merged is None else self.quizzes.ask_if_possible("day", night.checkpoint(merged))
             chosen = night.run(
@@ -63,7 +62,6 @@ class OwnersDay:
                 alpha=night.config.exam.alpha,
                 refused=refused,
             )
-            night.sleep_engine()
         merged = committed(night.folder / "merge_day")
         if merged is None or not chosen.read_json("start.json")["day"]:
             return self.champion
@@ -106,7 +104,6 @@ class OwnersDay:
                     f"The day copy was not made: its {len(lessons)} lessons would take about {needed / 60:.0f} "
                     f"minutes, more than a fifth of the {max(left, 0) / 60:.0f} that are left."
                 )
-        night.sleep_engine()
         try:
             replayed = night.run(
                 replay_day,

@@ -68,7 +68,6 @@ def reward_model_of(night: Night, day: Artifact, champion: Path, tracking: Track
     Raises DamagedCheckpointError if the model's weights have changed.
     """
     config, path = night.config, "fit_reward_model"
-    night.sleep_engine()
     known = committed(night.folder / path)  # a failure recorded earlier tonight is final
     arguments: dict[str, Any] = {
         "day": day,

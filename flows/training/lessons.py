@@ -178,7 +178,6 @@ class Lessons:
         """
         started, config = time.perf_counter(), self.night.config
         for number, name in enumerate(config.channels):
-            self.night.sleep_engine()
             share = None if pace is None else pace.left(started).share(len(config.channels) - number, name)
             lesson = {"day": self.journal, "pace": share, "config": getattr(config.lessons, name)}
             checkpoint = self._learn(feedback_lesson, f"{LESSONS}/{name}", checkpoint, **lesson)

@@ -61,7 +61,6 @@ class Quizzes:
         night, name = self.night, quiz_of_block(step.path)
         ask = self.ask_if_possible if step.is_block else self.ask
         first, second = ask(f"{name}-before", before), ask(name, after)
-        night.sleep_engine()
         if first is None or second is None:
             return after
         path = f"{check_path(step.path)}/verdict"

@@ -61,7 +61,6 @@ class Recipe:
                     if not early:
                         self._require_time(step, rounds.allowance)
                         self.night.limit_workers(before_end=rounds.allowance.after)
-                    self.night.sleep_engine()
                     checkpoint = self._learn(step, checkpoint)
                 except (HoursOverError, LessonDiedError) as error:
                     rounds.end(step.number - 1, error)

@@ -95,7 +95,6 @@ class LearnedReward:
             "reward_model": night.checkpoint(self.reward_model),
             "config": night.config.trainer,
         }
-        night.sleep_engine()
         self.failed = night.committed(score_by_reward_model, path, **inputs, failed=True) is not None
         try:
             return night.run(score_by_reward_model, path, **inputs, failed=self.failed)
@@ -122,7 +121,6 @@ class LearnedReward:
         }
         if ended_early(night.folder) and night.committed(rank_picks, path, **inputs) is None:
             return None
-        night.sleep_engine()
         return night.run(rank_picks, path, **inputs, predecessor=predecessor)
 
 
@@ -178,7 +176,6 @@ def rank_held_out(night: Night, reward_model: Artifact, name: str, checkpoint: P
         return None
     if committed(night.folder / "decide") and committed(night.folder / PICKS / name) is None:
         return None
-    night.sleep_engine()
     # the trainer reads a full checkpoint, without adapters or a KL term
     grpo = night.config.trainer.grpo.model_copy(update={"kl_coefficient": 0.0})
     reading = night.config.trainer.model_copy(update={"lora": None, "grpo": grpo})

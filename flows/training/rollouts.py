@@ -138,7 +138,14 @@ class GroupSampler:
         self.solve_rates = scores
         advantages = night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
         if self.teacher and self.block.kind == "grpo":
-            advantages = self._add_teacher(f"{path}/teacher", rollouts, advantages)
+            advantages = night.run(
+                add_teacher,
+                f"{path}/teacher",
+                rollouts=rollouts,
+                advantages=advantages,
+                config=config.on_policy,
+                teacher=self.teacher,
+            )
         return SampledBatch(prompts, rollouts, scores, advantages)
 
     def _select(self, path: str, seed: str, count: int, drawn: tuple[Artifact, ...]) -> Artifact:
@@ -184,14 +191,6 @@ class GroupSampler:
             )
             parts.append(part)
         return night.run(collect, f"{path}/sample", parts=tuple(parts))
-
-    def _add_teacher(self, path: str, rollouts: Artifact, advantages: Artifact) -> Artifact:
-        """Add the teacher's log-probabilities to the advantages."""
-        night = self.night
-        inputs: dict[str, Any] = {"rollouts": rollouts, "advantages": advantages, "config": night.config.on_policy}
-        if night.committed(add_teacher, path, **inputs) is None:
-            night.sleep_engine()
-        return night.run(add_teacher, path, **inputs, teacher=self.teacher)
 
 
 def _last_solve_rates(night: Night) -> Artifact | None:

@@ -15,7 +15,6 @@ from models.hf.loading import load_tokenizer, prompt_tokens
 from tasks.rollouts.verified import Player, sample_verified
 from tasks.stage import stage
 from tasks.tables import write_rollouts
-from tasks.workers import engine_process
 from tasks.workers.worker import Worker
 
 PROMPTS = Path(__file__).with_name("everyday_prompts.txt")  # one prompt per line, written for this project
@@ -34,7 +33,7 @@ def rehearsal(
     seed: int,
     engine: Worker,
 ) -> None:
-    """Write `count` answers in random order, then put the engine to sleep.
+    """Write `count` answers in random order.
 
     Half of them answer the `practised` prompts (problems that the student has practised; if there are any), and the
     others everyday prompts. Of both, all are asked equally often, or as many as are needed, drawn at random. Truncated
@@ -57,7 +56,6 @@ def rehearsal(
     answers = [next(left[prompt]) for prompt in asked]
     chance.shuffle(answers)
     write_rollouts(folder / "rollouts.parquet", answers)
-    engine.call(engine_process.sleep)
 
 
 def _tokens(prompt: str, tokenizer: Any, student: StudentConfig) -> list[int]:

@@ -17,7 +17,10 @@ from flows.run.history import first_start, resume_command
 from flows.training.inputs import champion_of
 from models.hf.checkpoint import DamagedCheckpointError, keep
 from tasks.stage import Artifact, stage
+from tasks.workers import engine_process
+from tasks.workers.worker import WorkerDiedError
 from tests.refusal import refusal
+from tests.tasks.doubles.workers import FailingWorker
 
 
 def starter(*overrides: str) -> NightConfig:
@@ -125,6 +128,25 @@ def test_a_stage_gets_what_the_nights_stages_share_unless_it_is_given_another(tm
     assert night.committed(noted, "noted", date="2026-11-19")
     assert not night.committed(noted, "noted")
     night.close()
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_the_engine_sleeps_before_a_stage_with_a_trainer(tmp_path: Path) -> None:
+    night = Night(Home(tmp_path), "2026-11-20", starter())
+    engine: Any = FailingWorker(WorkerDiedError("out of memory"))
+    engine.running = True
+    night.engine = engine
+
+    @stage()
+    def written(folder: Path) -> None: ...
+
+    @stage(resources=("trainer",))
+    def trained(folder: Path, *, trainer: Any) -> None: ...
+
+    night.run(written, "written")
+    assert not engine.functions
+    night.run(trained, "trained")
+    assert engine.functions == [engine_process.sleep]
 
 
 # --- damaged checkpoints

@@ -23,7 +23,7 @@ from tests.tasks.doubles.tables import write_stage
 class TableEngine:
     """Answers a prompt by the words in it, and every second sample with nothing; remembers what it was asked.
 
-    `asleep`: whether the latest call put it to sleep. `temperature`: that of the latest call that sampled.
+    `temperature`: that of the latest call that sampled.
     """
 
     def __init__(self, student: Path, answers: dict[str, str]) -> None:
@@ -31,7 +31,6 @@ class TableEngine:
         self.answers = answers
         self.asked: list[str] = []  # by the last greedy call
         self.calls = 0
-        self.asleep = False
         self.temperature = 0.0
         self.figures: Any = None  # of the stage that asked
 
@@ -46,8 +45,7 @@ class TableEngine:
     ) -> Any:
         if function is engine_process.kv_tokens:  # asked in order to start it
             return 1000
-        self.asleep = function is engine_process.sleep
-        if self.asleep:
+        if function is engine_process.sleep:
             return None
         assert function is engine_process.sample
         self.calls += 1
