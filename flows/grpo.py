@@ -58,7 +58,7 @@ class Rounds:
     ) -> None:
         self.night, self.tracking, self.learned = night, tracking, learned
         self.sampler = GroupSampler(night, teacher)
-        self.monitor = Monitor(night, tracking, relative=learned is not None and learned.judged)
+        self.monitor = Monitor(night, tracking, relative=learned is not None and learned.judge is not None)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="saver")
         self._saving: Future[None] | None = None  # of the round before
         self.retention = Retention(night.folder / "state", registered)

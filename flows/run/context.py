@@ -19,7 +19,7 @@ from conf.sections.benchmark import ExamPart
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import Home, InputError, inside
 from conf.storage.layout import round_path
-from flows.run.budget import LATE
+from flows.run.budget import LATE, end_of_asking
 from flows.run.dates import Hours
 from flows.run.edges import Edges
 from flows.run.history import STARTED, first_start, note_progress, resume_command
@@ -107,7 +107,8 @@ class Night:
     def _shared(self, stage: Stage) -> dict[str, Any]:
         """Return the arguments that each stage of the night with a parameter of such a name gets, unless `run` differs.
 
-        They are the night's child processes, folders and date, and the settings and questions that many stages need.
+        They are the night's child processes, folders, date and hours, and the settings and questions that many stages
+        need.
         """
         config, home = self.config, self.home
         shared: dict[str, Any] = {
@@ -118,6 +119,7 @@ class Night:
             "journal": home.journal,
             "cache": home.teacher,
             "date": self.date,
+            "until": end_of_asking(self.hours),
             "student": config.student,
             "sandbox": config.sandbox,
             "trainer_config": config.trainer,

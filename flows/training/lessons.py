@@ -10,7 +10,6 @@ from typing import Any
 
 from conf.sections.lessons import DistillConfig
 from conf.sections.stages import Step
-from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
 from flows.run.levels import joined_levels
 from models.lessons.pace import Pace, read_steps
@@ -146,7 +145,6 @@ class Lessons:
                 ask_teacher,
                 step.path.replace("distill", "ask_teacher"),
                 config=config.teacher,
-                until=end_of_asking(night.hours),
                 **self._attempts(step),
             )
 

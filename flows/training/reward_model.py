@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from conf.schema import NightConfig, TrainerConfig
+from conf.sections.lessons import EndpointConfig
 from conf.sections.stages import Step
 from conf.storage.layout import committed_json, ranking_path
-from flows.run.budget import end_of_asking
 from flows.run.context import Night, log
 from rewards.data.benchmarks import plays_episodes
 from tasks.journal.tables import HELD_OUT
@@ -34,15 +34,15 @@ class LearnedReward:
     """A night's learned reward, from a reward model or from a judge. Supplies arguments for the rounds' stages.
 
     `day`: the frozen journal. `reward_model`: the fitted reward model. `base`: the checkpoint before the first round.
-    `judged`: whether the judge scores, not the reward model. `failed`: whether the reward model failed to score a
-    round's completions. If so, later rounds do not use a learned reward.
+    `judge`: the judge that scores, or None if the reward model does. `failed`: whether the reward model failed to score
+    a round's completions. If so, later rounds do not use a learned reward.
     """
 
     night: Night
     day: Artifact
     reward_model: Artifact
     base: Path
-    judged: bool
+    judge: EndpointConfig | None
     failed: bool = field(default=False, init=False)
 
     @cached_property
@@ -80,8 +80,8 @@ class LearnedReward:
         if self.failed:
             return {}
         config = self.night.config.learned_reward
-        if self.judged:
-            asked: dict[str, Any] = {"prompts": prompts, "rollouts": rollouts, **_judge_arguments(self.night)}
+        if self.judge is not None:
+            asked: dict[str, Any] = {"prompts": prompts, "rollouts": rollouts, "endpoint": self.judge}
             learned = self.night.run(rank_by_judge, f"{path}/rank_by_judge", **asked)
         else:
             learned = self._scored(f"{path}/score_by_reward_model", prompts, rollouts)
@@ -133,22 +133,15 @@ def learned_reward(night: Night, day: Artifact, reward_model: Artifact, base: Pa
     config = night.config
     if not config.learned_reward.owner_share or plays_episodes(config.benchmarks):
         return None
-    judged = False
-    if config.judge is not None:
-        proof: dict[str, Any] = {"reward_model": reward_model, "picks": MOST_PICKS, **_judge_arguments(night)}
-        judged = night.run(examine_judge, "examine_judge", **proof).read_json("outcome.json")["serves"]
-        if not judged:
-            name = config.judge.endpoint.model
-            log.warning("the judge %s does not serve: it did not prove itself on the held-out picks", name)
-    if not judged and not reward_model.read_json("outcome.json")["serves"]:
+    judge = config.judge.endpoint if config.judge else None
+    if judge is not None:
+        proof: dict[str, Any] = {"reward_model": reward_model, "picks": MOST_PICKS, "endpoint": judge}
+        if not night.run(examine_judge, "examine_judge", **proof).read_json("outcome.json")["serves"]:
+            log.warning("the judge %s does not serve: it did not prove itself on the held-out picks", judge.model)
+            judge = None
+    if judge is None and not reward_model.read_json("outcome.json")["serves"]:
         return None
-    return LearnedReward(night, day, reward_model, base, judged)
-
-
-def _judge_arguments(night: Night) -> dict[str, Any]:
-    """Return the arguments that all of the judge's stages take."""
-    assert night.config.judge is not None
-    return {"endpoint": night.config.judge.endpoint, "until": end_of_asking(night.hours)}
+    return LearnedReward(night, day, reward_model, base, judge)
 
 
 def log_judge(tracking: Tracking, night: Path) -> None:
