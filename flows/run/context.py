@@ -110,7 +110,7 @@ class Night:
         They are the night's child processes, folders, date and hours, and the settings and questions that many stages
         need.
         """
-        config, home = self.config, self.home
+        config, home, grpo = self.config, self.home, self.config.grpo
         shared: dict[str, Any] = {
             "engine": self.engine,
             "trainer": self.trainer,
@@ -123,6 +123,11 @@ class Night:
             "student": config.student,
             "sandbox": config.sandbox,
             "trainer_config": config.trainer,
+            "sources": config.benchmarks,
+            "benchmarks": config.benchmarks,
+            "grpo": grpo,
+            "reward": config.reward,
+            "max_prompt_tokens": config.engine.max_model_len - grpo.max_completion_tokens,
         }
         if "exam_questions" in stage.parameters:  # they may take long to load
             shared["exam_questions"] = self.exam_questions

@@ -81,7 +81,6 @@ class Lessons:
             unseen=openings_held_out(self.journal.folder),
             drawn_by=self._seed(step.path),
             config=lesson,
-            benchmarks=config.benchmarks,
             rehearsed=rehearsed,
             answering=answering,
             pace=pace and pace.left(started),  # minus the time that teacher and rehearsal took
@@ -136,7 +135,6 @@ class Lessons:
             yield night.run(
                 reference_solutions,
                 "reference_solutions",
-                sources=night.config.benchmarks,
                 count=config.reference_solutions,
                 seed=self._seed("reference_solutions"),
             )
@@ -165,7 +163,6 @@ class Lessons:
             unseen=(),  # a benchmark's problem may be trained on even if the owner asked the same
             drawn_by=self._seed(step.path),
             config=config.distill.model_copy(update={"learning_rate": OWN_ANSWERS_RATE}),
-            benchmarks=config.benchmarks,
             pace=pace,
         )
 

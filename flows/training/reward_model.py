@@ -56,14 +56,7 @@ class LearnedReward:
     @cached_property
     def owner_prompts(self) -> Artifact:
         """The owner's prompts, collected once per night."""
-        config = self.night.config
-        return self.night.run(
-            owner_prompts,
-            "owner_prompts",
-            day=self.day,
-            checkpoint=self.base,
-            max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
-        )
+        return self.night.run(owner_prompts, "owner_prompts", day=self.day, checkpoint=self.base)
 
     def select_arguments(self) -> dict[str, Any]:
         """Return the extra arguments that make `select_prompts` draw the owner's prompts, too."""

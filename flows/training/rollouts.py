@@ -75,8 +75,7 @@ class GroupSampler:
         """Have the student write the round's problems. If too few are admitted, draw the rest from the benchmarks."""
         night, config, path = self.night, self.night.config, round_path(number)
         seed = f"{config.seed} {night.date} round {number}"
-        common: dict[str, Any] = {"sources": config.benchmarks, "checkpoint": self.base}
-        requests = night.run(ask_for_problems, f"{path}/ask", config=config.self_play, seed=seed, **common)
+        requests = night.run(ask_for_problems, f"{path}/ask", checkpoint=self.base, config=config.self_play, seed=seed)
         one_text = config.grpo.model_copy(update={"group_size": 1})
         asking = self._sampling(f"{seed} propose", requests, one_text)
         proposals = night.run(sample, f"{path}/propose", **asking)
@@ -86,9 +85,8 @@ class GroupSampler:
             requests=requests,
             proposals=proposals,
             before=tuple(self.own_problems),
-            max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
+            checkpoint=self.base,
             count=config.grpo.prompts_per_round,
-            **common,
         )
         self.own_problems.append(prompts)
         passes: list[SampledBatch] = []
@@ -109,7 +107,6 @@ class GroupSampler:
                 answers=answers.rollouts,
                 scores=answers.scores,
                 credited=answers.advantages,
-                grpo=config.grpo,
             )
             passes.append(SampledBatch(requests, proposals, None, questions))
         return passes
@@ -126,9 +123,6 @@ class GroupSampler:
             f"{path}/score",
             prompts=prompts,
             rollouts=rollouts,
-            sources=config.benchmarks,
-            grpo=config.grpo,
-            reward=config.reward,
             solve_rates=self.solve_rates,
             decay=SOLVE_RATE_DECAY if is_first else 1.0,  # no decay within a round
             night=night.date,
@@ -136,7 +130,7 @@ class GroupSampler:
         )
         log.info("%s: %s", run_name(path), verdicts.describe(scores.read_json("verdicts.json")))
         self.solve_rates = scores
-        advantages = night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts, grpo=config.grpo)
+        advantages = night.run(credit, f"{path}/credit", scores=scores, rollouts=rollouts)
         if self.teacher and self.block.kind == "grpo":
             advantages = night.run(
                 add_teacher,
@@ -149,16 +143,12 @@ class GroupSampler:
         return SampledBatch(prompts, rollouts, scores, advantages)
 
     def _select(self, path: str, seed: str, count: int, drawn: tuple[Artifact, ...]) -> Artifact:
-        config = self.night.config
         return self.night.run(
             select_prompts,
             f"{path}/select_prompts",
-            sources=config.benchmarks,
-            grpo=config.grpo,
             checkpoint=self.base,
             solve_rates=self.solve_rates,
             seed=seed,
-            max_prompt_tokens=config.engine.max_model_len - config.grpo.max_completion_tokens,
             count=count,
             drawn=drawn,
             **(self.learned.select_arguments() if self.learned else {}),
@@ -183,9 +173,7 @@ class GroupSampler:
                 f"{path}/play-{len(parts) + 1}",
                 prompts=prompts,
                 before=parts[-1] if parts else None,
-                sources=config.benchmarks,
                 checkpoint=self.policy,
-                grpo=config.grpo,
                 config=config.sampler,
                 seed=f"{seed} part {len(parts)}",
             )
