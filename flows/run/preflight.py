@@ -1,7 +1,6 @@
 """Checks that run before a night writes anything. Each fault raises a one-line InputError (exit code 2)."""
 
 import json
-import os
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -10,7 +9,7 @@ from prefect.settings import get_current_settings
 from conf.log import log
 from conf.schema import NightConfig, SandboxConfig
 from conf.sections.benchmark import PROGRAMS
-from conf.sections.redact import MLFLOW, PREFECT, without_password
+from conf.sections.redact import PREFECT, without_password
 from conf.storage.home import SUMMARY, Home, InputError
 from flows.run.machine import Finding, require_machine
 from flows.run.speed import Forecast, forecast
@@ -59,11 +58,11 @@ def check_plan(home: Home, config: NightConfig, resumed: bool = False) -> Foreca
 def night_checks(home: Home, config: NightConfig) -> dict[str, Callable[[], object]]:
     """Return the checks of a configuration, by topic. Each raises InputError if it fails."""
     checks: dict[str, Callable[[], object]] = {
-        "MLflow": lambda: _check_mlflow(home, config),
+        "MLflow": lambda: check_mlflow(tracking_uri(home, config)),
         "Prefect": _check_prefect,
         "student": lambda: check_source(config.student, home.students),
         **({"cluster": lambda: connect(address)} if (address := config.cluster.address) else {}),
-        "traces": lambda: _check_traces(config),
+        "traces": lambda: [trace_sources.check_source(file.source) for file in config.distill.files],
         "training": lambda: _check_training(config),
         "webhook": webhook,
         "exam": lambda: _check_margins(config),
@@ -163,20 +162,10 @@ def finished_summary(home: Home, date: str) -> dict[str, Any] | None:
         return None
 
 
-def _check_mlflow(home: Home, config: NightConfig) -> None:
-    without_password(os.environ.get("MLFLOW_TRACKING_URI", ""), "MLFLOW_TRACKING_URI", MLFLOW)
-    check_mlflow(tracking_uri(home, config))
-
-
 def _check_prefect() -> None:
     if api := get_current_settings().api.url:  # may also come from a Prefect profile
         without_password(api, "PREFECT_API_URL", PREFECT)
         check_prefect(api)
-
-
-def _check_traces(config: NightConfig) -> None:
-    for file in config.distill.files:
-        trace_sources.check_source(file.source)
 
 
 def _check_training(config: NightConfig) -> None:
