@@ -19,7 +19,7 @@ from rewards.data import benchmarks
 from rewards.programs.policy import missing_layers, tolerated
 from rewards.sandbox import Layer, Sandbox, SandboxUnavailable
 from tasks.distillation import trace_sources
-from tasks.evaluation.acceptance import MOST_BAD_LUCK
+from tasks.evaluation.decide import MOST_BAD_LUCK
 from tasks.evaluation.sequential import detects, looks
 from tasks.evaluation.statistics import USUAL_FLIPS, bad_luck, smallest_guard
 from tasks.monitoring.notify import webhook

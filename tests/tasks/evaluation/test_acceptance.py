@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tasks.evaluation.acceptance import judge_guard, judge_target, refuse_ungraded
 from tasks.evaluation.comparison import Comparison
+from tasks.evaluation.decide import judge_guard, judge_target, refuse_ungraded
 from tests.tasks.doubles.exam import compared
 
 MARGIN = 0.05

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.evaluation.acceptance import judge_target
 from tasks.evaluation.comparison import compare
+from tasks.evaluation.decide import judge_target
 from tests.tasks.doubles.exam import compared, evaluations
 
 OUTCOMES = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
