@@ -10,7 +10,6 @@ from flows.run.budget import LATE, Allowance, Division
 from flows.run.context import Night, log
 from flows.training.lessons import LESSONS, Lessons
 from flows.training.quizzes import Quizzes
-from tasks.journal.freeze import read_counts
 from tasks.monitoring.incidents import end_early, ended_early
 from tasks.stage import committed, run_name
 from tasks.workers.worker import HoursOverError, WorkerDiedError
@@ -88,8 +87,9 @@ class Recipe:
         """Return whether a step may have something to teach. A `lessons` step needs feedback from the owner."""
         if step.kind != "lessons":
             return True
-        counts = read_counts(self.lessons.journal)
-        return any(counts[table] for table in ("corrections", "words", "feedback", "preferences"))
+        counts = self.lessons.journal.read_json("counts.json")
+        own = (counts[table] for table in ("corrections", "words", "feedback", "preferences"))
+        return any(each["new"] + each["generated"] for each in own)
 
     def _require_time(self, step: Step, allowance: Allowance) -> None:
         """Raise HoursOverError if the time left is too short for a lesson, judging by tonight's lessons of its kind."""

@@ -68,13 +68,6 @@ def freeze_journal(
     (folder / "counts.json").write_text(json.dumps({**counts, "quarantined": len(quarantine)}))
 
 
-def read_counts(frozen: Artifact) -> dict[str, int]:
-    """Return, for each table of a frozen journal, the number of lessons that the night can teach."""
-    counts: dict[str, Any] = frozen.read_json("counts.json")
-    tables = {name: own for name, own in counts.items() if isinstance(own, dict)}
-    return {name: own["new"] + own["generated"] for name, own in tables.items()}
-
-
 def frozen_lessons(frozen: Artifact) -> set[str]:
     """Return the names of all lessons in a frozen journal."""
     tables = (read_table(frozen.folder / f"{name}.parquet", schema) for name, schema in LESSONS.items())
