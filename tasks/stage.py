@@ -87,7 +87,7 @@ class Stage:
         return committed(night / path, self._inputs(arguments))
 
     def _inputs(self, arguments: Mapping[str, Any]) -> dict[str, str]:
-        return {name: _digest(value) for name, value in arguments.items() if name not in self.resources}
+        return {name: digest_of(value) for name, value in arguments.items() if name not in self.resources}
 
     def _run(self, label: str, call: "_Call") -> Any:
         """Return the new artifact, or a state with the name `Cached` and the known artifact."""
@@ -166,10 +166,11 @@ def _versions() -> dict[str, str]:
 
 def _artifact(folder: Path, manifest: Mapping[str, Any]) -> Artifact:
     """Return a committed folder's artifact. The digest covers only outputs, so it survives an identical rerun."""
-    return Artifact(folder=folder, digest=_digest(manifest["outputs"]))
+    return Artifact(folder=folder, digest=digest_of(manifest["outputs"]))
 
 
-def _digest(value: Any) -> str:
+def digest_of(value: Any) -> str:
+    """Return a digest (20 hex digits) of what a stage depends on: an artifact's own, else that of its JSON data."""
     if isinstance(value, Artifact):
         return value.digest
     return hashlib.sha256(json.dumps(_plain(value), sort_keys=True).encode()).hexdigest()[:20]

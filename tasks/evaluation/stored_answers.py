@@ -1,8 +1,9 @@
 """A store of checkpoints' exam answers, keyed by all that the answers depend on, so that no question is asked twice.
 
 Each `exams/<key>-<number>/` in the home is committed like a stage. It contains answers to some problems, and its
-manifest lists what the answers depend on. Answers are reused on later nights, in any order of the problems, and for any
-role of the same checkpoint. Answers on which the grader failed are not stored. Damaged folders are ignored.
+manifest lists what the answers depend on; the key is a digest of that. Answers are reused on later nights, in any order
+of the problems, and for any role of the same checkpoint. Answers on which the grader failed are not stored. Damaged
+folders are ignored.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -23,7 +24,7 @@ from conf.sections.benchmark import ExamPart
 from conf.storage.durable import make_folder, room_for
 from models.hf.hardware import describe_device
 from rewards.verifier import Benchmark, Problem
-from tasks.stage import MANIFEST, Artifact, commit, committed
+from tasks.stage import MANIFEST, Artifact, commit, committed, digest_of
 from tasks.tables import EVALUATIONS, table_rows, write_table
 
 GRADERS = ("math-verify", "sympy", "reasoning-gym", "gymnasium")  # packages that scores depend on, if installed
@@ -73,7 +74,7 @@ def answer_inputs(
 def problem_key(problem: Problem, prompt: Sequence[int]) -> str:
     """Return a digest of a problem and of its prompt's token ids."""
     asked = [problem.problem_id, problem.question, problem.truth, problem.level, problem.subject, list(prompt)]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:20]
+    return digest_of(asked)
 
 
 def versions() -> Inputs:
@@ -121,7 +122,7 @@ def save_answers(exams: Path, inputs: Inputs, answers: Answers, seconds: float) 
 
 def find_stored(exams: Path, inputs: Inputs) -> Iterator[Artifact]:
     """Yield the intact folders that were committed with these inputs."""
-    for folder in sorted(exams.glob(f"{key(inputs)}-*")):
+    for folder in sorted(exams.glob(f"{digest_of(inputs)}-*")):
         if (artifact := committed(folder, inputs)) is not None:
             yield artifact
 
@@ -129,7 +130,7 @@ def find_stored(exams: Path, inputs: Inputs) -> Iterator[Artifact]:
 @contextmanager
 def new_folder(exams: Path, inputs: Inputs, seconds: float) -> Iterator[Path]:
     """Yield a new folder to write into, then commit it. Until then, it counts as absent."""
-    folder = exams / f"{key(inputs)}-{secrets.token_hex(4)}"
+    folder = exams / f"{digest_of(inputs)}-{secrets.token_hex(4)}"
     make_folder(folder)
     with room_for(folder):
         yield folder
@@ -146,11 +147,6 @@ def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
                     yield folder.name, folder
         elif checkpoint is not None and checkpoint not in checkpoints:
             yield checkpoint, folder
-
-
-def key(inputs: Mapping[str, str]) -> str:
-    """Return a digest of the inputs (20 hex digits). It is the `<key>` in the folder names of the stored answers."""
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def _checkpoint_of(folder: Path) -> str | None:

@@ -14,8 +14,8 @@ from conf.schema import EngineConfig, SandboxConfig
 from conf.sections.benchmark import ExamPart
 from rewards.verifier import Problem
 from tasks.evaluation import stored_answers
-from tasks.evaluation.stored_answers import key, load_answers, orphans, problem_key, save_answers
-from tasks.stage import MANIFEST
+from tasks.evaluation.stored_answers import load_answers, orphans, problem_key, save_answers
+from tasks.stage import MANIFEST, digest_of
 from tests.tasks.doubles.exam import ANSWERS, SUMS, inputs_of, row
 
 PROBLEM = Problem("arithmetic/1", "arithmetic", "1 + 1?", "2", "1")
@@ -57,7 +57,7 @@ def test_an_answer_that_the_grader_failed_on_is_not_stored(tmp_path: Path) -> No
 )
 def test_every_setting_that_answers_depend_on_makes_others(changes: dict[str, Any], same: bool) -> None:
     assert (inputs_of(**changes) == inputs_of()) is same
-    assert (key(inputs_of(**changes)) == key(inputs_of())) is same
+    assert (digest_of(inputs_of(**changes)) == digest_of(inputs_of())) is same
 
 
 def test_a_problem_is_known_by_what_is_asked_and_graded() -> None:
@@ -70,7 +70,7 @@ def test_a_problem_is_known_by_what_is_asked_and_graded() -> None:
 def test_another_machine_grader_engine_or_sampler_makes_others(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = inputs_of()
     monkeypatch.setattr(stored_answers, what, "another" if what.isupper() else lambda *_: "another")
-    assert key(inputs_of()) != key(before)
+    assert digest_of(inputs_of()) != digest_of(before)
 
 
 def test_the_graders_version_changes_with_their_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,10 +111,10 @@ def test_a_change_of_a_users_benchmark_makes_others(
     part, file = ExamPart(benchmark=f"{front or defined}:Own", problems=2), tmp_path / f"{defined}.py"
     file.write_text(source)
     importlib.invalidate_caches()
-    first = key(inputs_of(part=part))
-    assert first == key(inputs_of(part=part))
+    first = digest_of(inputs_of(part=part))
+    assert first == digest_of(inputs_of(part=part))
     file.write_text(f"{source}    # grades differently\n")
-    assert key(inputs_of(part=part)) != first
+    assert digest_of(inputs_of(part=part)) != first
 
 
 def _without_manifest(folder: Path) -> None:
@@ -146,8 +146,8 @@ def test_orphans_are_answers_of_other_checkpoints_and_what_crashes_left(tmp_path
     save_answers(tmp_path, inputs_of(), ANSWERS, 1.0)
     (ours,) = tmp_path.iterdir()
     save_answers(tmp_path, others, ANSWERS, 1.0)
-    (theirs,) = tmp_path.glob(f"{key(others)}-*")
-    stale, current = tmp_path / f"{key(others)}-x", tmp_path / f"{key(others)}-y"
+    (theirs,) = tmp_path.glob(f"{digest_of(others)}-*")
+    stale, current = tmp_path / f"{digest_of(others)}-x", tmp_path / f"{digest_of(others)}-y"
     for folder in (stale, current):
         folder.mkdir()
     os.utime(stale, (time.time() - 86500, time.time() - 86500))
