@@ -26,12 +26,11 @@ from flows.run.machine import (
     check_home,
     check_memory,
     compute_capability,
-    output_of,
 )
 from flows.run.preflight import layers, night_checks
 from flows.run.speed import forecast
 from models.engine.environment import preload_libraries
-from models.hf.hardware import core_quota, cores, gpu_tokens
+from models.hf.hardware import core_quota, cores, gpu_tokens, output_of
 from models.hf.memory_plan import CARDS, GIB, METHODS, STUDENTS
 
 CUDA_13_DRIVER = 580  # the oldest driver that runs the GPU build

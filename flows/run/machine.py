@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,7 +11,7 @@ from conf.log import log
 from conf.schema import NightConfig
 from conf.storage.durable import existing_folder, free_bytes
 from conf.storage.home import Home, InputError, why_unwritable
-from models.hf.hardware import GIB, compute_dtype, memory, resolve_device
+from models.hf.hardware import GIB, compute_dtype, memory, output_of, resolve_device
 
 Level = Literal["ok", "warning", "error"]
 ANOTHER_HOME = "NIGHTSCHOOL_HOME=/path/to/school"
@@ -146,12 +145,3 @@ def compute_capability() -> float:
     """Return the newest GPU's compute capability, or infinity if nvidia-smi does not report it."""
     lines = output_of("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader") or ""
     return max(map(float, re.findall(r"^\d+\.\d+$", lines, re.MULTILINE)), default=math.inf)
-
-
-def output_of(*command: str) -> str | None:
-    """Return a command's output, or None if the command is missing, fails, or takes more than 20 seconds."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()

@@ -115,12 +115,17 @@ def return_freed_memory() -> None:
 
 
 def _gpus() -> str:
-    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    names = output_of("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
+    return names.replace("\n", " + ") if names else "cuda"
+
+
+def output_of(*command: str) -> str | None:
+    """Return a command's output, or None if the command is missing, fails, or takes more than a minute."""
     try:
-        names = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=True)
     except (OSError, subprocess.SubprocessError):
-        return "cuda"
-    return " + ".join(names.split("\n")).strip(" +")
+        return None
+    return done.stdout.strip()
 
 
 def _processor() -> str:
