@@ -15,7 +15,7 @@ from pathlib import Path
 from conf.schema import NightConfig
 from conf.storage.durable import make_folder
 from conf.storage.home import Home
-from conf.storage.journal import HELD_OUT, Correction, Entry, Preference
+from conf.storage.journal import HELD_OUT, LESSON, Correction, Entry, Preference
 from flows.teaching import saved_day
 from flows.teaching.book import Book
 from flows.teaching.engine import Engine
@@ -26,7 +26,7 @@ from models.lessons.preference_data import is_held_out, opening
 from tasks.journal.held_out import decided
 from tasks.journal.read import valid_lines
 from tasks.teaching import learner_process
-from tasks.teaching.lessons import Lesson, count_lessons, lessons_without, why_only_tonight
+from tasks.teaching.lessons import Lesson, lessons_without, why_only_tonight
 from tasks.workers.worker import P, R, Worker, WorkerDiedError, WorkerEndedError
 
 FIRST = 20  # lessons before conversations are held out, so that a new owner sees each of them teach
@@ -46,11 +46,12 @@ class Day:
     def __init__(self, home: Home, config: NightConfig, champion: Path, engine: Engine | None = None) -> None:
         """`engine`: an engine that holds the champion, and to which the day copy is offered."""
         self.home, self.config, self.champion, self.engine = home, config, champion, engine
-        lessons = lessons_without(self.champion, home.journal)
+        lessons, lines = lessons_without(self.champion, home.journal), valid_lines(home.journal)
         self.book = Book({lesson.name: lesson for lesson in lessons})
-        self._taught_before = count_lessons(home.journal) - len(lessons)  # lessons that the champion has learned
+        taught = {line.entry.extra(LESSON) for line in lines} - {None}
+        self._taught_before = len(taught) - len(lessons)  # lessons that the champion has learned
         # whether each conversation so far is held out, by its opening
-        self._held_out = decided(valid_lines(home.journal), learned(champion), config.unseen_share)
+        self._held_out = decided(lines, learned(champion), config.unseen_share)
         self.digest = ""
         self._made = False  # whether the learner's process holds all lessons
         # One thread of its own: a paused learner must not hold up the threads that the engine's answers need.

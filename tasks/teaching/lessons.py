@@ -47,12 +47,6 @@ def why_only_tonight(lesson: Lesson, unseen_share: float) -> str:
     return ""
 
 
-def count_lessons(journal: Path) -> int:
-    """Return the number of lessons that the classroom has written to the journal."""
-    names = {line.entry.extra(LESSON) for line in valid_lines(journal)}
-    return len(names - {None})
-
-
 def lessons_without(champion: Path, journal: Path) -> list[Lesson]:
     """Return the latest classroom lessons that a champion has not learned, in the order in which they were taught."""
     known, found = learned(champion), defaultdict[str, list[Line]](list)
