@@ -193,6 +193,9 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a stage's input may not be a {type(value).__name__}")
 
 
-def worker_died(task: Any, run: Any, state: Any) -> bool:
-    """Return whether a task failed because a worker process died: the only failure that Prefect retries."""
-    return isinstance(getattr(state.data, "exception", state.data), WorkerDiedError)
+def failed_with(*errors: type[BaseException]) -> Callable[[Any, Any, Any], bool]:
+    """Return a `retry_condition_fn` that has Prefect retry a task only after these errors."""
+    return lambda task, run, state: isinstance(getattr(state.data, "exception", state.data), errors)
+
+
+worker_died = failed_with(WorkerDiedError)

@@ -17,15 +17,10 @@ from models.hf.checkpoint import parent_of, verify
 from tasks.monitoring.tracking import UNREACHABLE, Tracking, metric_name
 from tasks.registry.mlflow_registry import DAYTIME, REWARD_MODEL, Registry, Version
 from tasks.reward_model.fit import figures
-from tasks.stage import Artifact, committed
+from tasks.stage import Artifact, committed, failed_with
 
 OUTCOME = "promotion.json"  # in the night's folder: written once the promotion is carried out
 NO_PROMOTE = "no_promote"  # in the night's folder: its presence means that no alias may move
-
-
-def registry_failed(task: Any, run: Any, state: Any) -> bool:
-    """Return whether Prefect should retry a promotion: only if MLflow failed, as a damaged checkpoint stays damaged."""
-    return isinstance(getattr(state.data, "exception", state.data), UNREACHABLE)
 
 
 @task(
@@ -33,7 +28,7 @@ def registry_failed(task: Any, run: Any, state: Any) -> bool:
     task_run_name="promote",
     retries=2,
     retry_delay_seconds=[10, 60],
-    retry_condition_fn=registry_failed,
+    retry_condition_fn=failed_with(*UNREACHABLE),  # a damaged checkpoint stays damaged
     cache_policy=NO_CACHE,
 )
 def promote(
