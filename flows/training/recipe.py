@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from conf.sections.stages import Step
@@ -34,9 +35,8 @@ class Recipe:
 
         Returns the checkpoint that the report calls `distilled`.
         """
-        early, checkpoint = ended_early(self.night.folder), self.student
-        steps = self._steps[: self._first_block]
-        for step in steps[: early.steps] if early else steps:
+        checkpoint = self.student
+        for step in takewhile(lambda step: not step.is_block, self._steps):
             try:
                 checkpoint = self._learn(step, checkpoint)
             except (HoursOverError, LessonDiedError) as error:
@@ -50,7 +50,7 @@ class Recipe:
         rounds.monitor.alarms.publish()  # alarms from before an interruption
         if early := ended_early(self.night.folder):
             log.warning(early.why)
-        for step in self._steps[self._first_block : early.steps if early else None]:
+        for step in dropwhile(lambda step: not step.is_block, self._steps):
             if step.is_block:
                 before, checkpoint = checkpoint, rounds.run(step, checkpoint)
                 if checkpoint != before:
@@ -74,7 +74,8 @@ class Recipe:
 
         Raises LessonDiedError if the trainer dies or hangs each time that it is tried.
         """
-        pace = self.division.pace(self.night.folder, step, [each for each in self._steps if self._teaches(each)])
+        steps = [each for each in self.night.config.steps if self._teaches(each)]
+        pace = self.division.pace(self.night.folder, step, steps)
         if pace is not None:
             pace = pace.within(self.night.trainer.until - time.time())
         try:
@@ -95,7 +96,7 @@ class Recipe:
         """Raise HoursOverError if the time left is too short for a lesson, judging by tonight's lessons of its kind."""
         if self._is_committed(step):
             return
-        earlier = [each for each in self._steps[: step.number - 1] if each.kind == step.kind]
+        earlier = [each for each in self.night.config.steps[: step.number - 1] if each.kind == step.kind]
         known = [committed(self.night.folder / each.path) for each in earlier]
         seconds = max((lesson.seconds for lesson in known if lesson), default=0.0)
         allowance.require_seconds(f"the lesson {run_name(step.path)}", seconds)
@@ -107,9 +108,6 @@ class Recipe:
 
     @property
     def _steps(self) -> tuple[Step, ...]:
-        return self.night.config.steps
-
-    @property
-    def _first_block(self) -> int:
-        """The index of the first step that is a block of rounds, or the number of steps if there is none."""
-        return next((index for index, step in enumerate(self._steps) if step.is_block), len(self._steps))
+        """The steps that the night takes: all, or only the first ones if its training has ended early."""
+        early = ended_early(self.night.folder)
+        return self.night.config.steps[: early.steps if early else None]
