@@ -86,7 +86,7 @@ class Exam:
     def _look(self, earlier: Sequence[Artifact], problems: int, candidate: Path) -> Artifact:
         return self.night.run(
             look,
-            _path(len(earlier) + 1),
+            f"exam/look-{len(earlier) + 1}",
             after=earlier,
             part=self.night.config.exam.target,
             problems=problems,
@@ -122,17 +122,13 @@ class Exam:
     def _fits(self, looks: Sequence[Artifact], problems: int) -> bool:
         """Return whether the next look is already committed, or is expected to end within the night's hours."""
         hours = self.night.hours
-        if (self.night.folder / _path(len(looks) + 1) / MANIFEST).exists():
+        if (self.night.folder / f"exam/look-{len(looks) + 1}" / MANIFEST).exists():
             return True
         answered = sum(each.figure("answered") or 0.0 for each in looks)
         seconds = sum(each.figure("seconds_answering") or 0.0 for each in looks)
         missing = 2 * (problems - self.division.looks[len(looks) - 1])
         expected = missing * seconds / answered if answered else 0.0
         return math.isinf(hours.end) or time.time() + expected <= hours.end + SLACK
-
-
-def _path(look: int) -> str:
-    return f"exam/look-{look}"
 
 
 def decide_night(
