@@ -23,7 +23,6 @@ def blame(
     refuse_if_night_running(home.root)
     from flows.serving.supervisor import daytime  # after the first checks: the libraries take seconds to import
     from flows.serving.vllm_server import whole_model
-    from flows.teaching.answers import Question, Shown
     from flows.teaching.blame import history
     from flows.teaching.day import Day
     from tasks.teaching import learner_process
@@ -33,15 +32,14 @@ def blame(
     messages = [{"role": "user", "content": question}]
     day, longest = Day(home, settings, champion), settings.teach.max_answer_tokens
     try:
-        said = (answer, True) if answer else day.ask(learner_process.greedy_answer, messages, longest)
-        shown = Shown("", said[0], [], finished=said[1])
-        steps = history(day, Question("", messages), shown)
+        text, finished = (answer, True) if answer else day.ask(learner_process.greedy_answer, messages, longest)
+        steps = history(day, messages, text, finished)
     finally:
         day.end()
     if as_json:
-        print_json({"answer": shown.text, "steps": steps})
+        print_json({"answer": text, "steps": steps})
         return
-    print(shown.text)
+    print(text)
     for step in steps:
         print(f"{step['logprob']:9.1f} {step['moved']:+7.1f}  {step['kind']:10}  {' '.join(step['what'].split())[:80]}")
     print("Log-probability and its change, in nats. `nightschool teach` can undo a lesson.")

@@ -143,7 +143,8 @@ class _Endpoints:
             raise RefusedError(400, "this answer was stopped before its first word")
         day = self.classroom.opened()
         try:
-            steps = await day.run(history, day, question, answer)
+            finished = answer.finished or bool(answer.corrections)
+            steps = await day.run(history, day, question.messages, answer.better, finished)
         except (WorkerEndedError, WorkerDiedError) as error:
             raise RefusedError(503, self.classroom.why or str(error)) from None
         return JSONResponse({"steps": steps})

@@ -1,13 +1,12 @@
 """Why does it say that? How likely an answer was under each champion so far, and after each of the day's lessons."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from conf.schema import NightConfig
 from conf.storage.home import Home
-from flows.teaching.answers import Question, Shown
 from flows.teaching.book import summary_of
 from flows.teaching.day import Day
 from tasks.teaching import learner_process
@@ -15,7 +14,7 @@ from tasks.teaching import learner_process
 CHAMPIONS = 5  # the most earlier champions that are asked; each is loaded for this
 
 
-def history(day: Day, question: Question, answer: Shown) -> list[dict[str, Any]]:
+def history(day: Day, messages: Sequence[dict[str, str]], answer: str, finished: bool) -> list[dict[str, Any]]:
     """Return how likely an answer was at each step, oldest first: {kind, what, when, lesson, logprob, moved}.
 
     The steps are the champions of earlier nights that are still kept, the champion (`kind` is "champion" for all of
@@ -24,7 +23,7 @@ def history(day: Day, question: Question, answer: Shown) -> list[dict[str, Any]]
     kind "lessons": no snapshot tells them apart. `logprob`: the answer's log-probability in nats. `moved`: its change
     since the step before.
     """
-    about = question.messages, answer.better, answer.finished or bool(answer.corrections)
+    about = messages, answer, finished
     steps = list[dict[str, Any]]()
     for folder, by, at in earlier_champions(day.home, day.config, day.champion.name):
         logprob = day.ask(learner_process.logprob_under, folder, day.config, *about)
