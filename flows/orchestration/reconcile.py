@@ -26,10 +26,10 @@ from conf.sections.hours import clocks_in
 from conf.storage.home import NIGHTS, SUMMARY, Home
 from conf.storage.locks import holder
 from flows.run.dates import date_of_night
-from tasks.monitoring.tracking import HOME_TAG, home_mark
+from tasks.monitoring.tracking import HOME_TAG, NIGHT_RUNS, home_mark
 
 NIGHTLY = FlowFilter.model_validate({"name": {"any_": ["nightly"]}})
-NIGHT_RUN = "attributes.status = 'RUNNING' and tags.`mlflow.source.name` = 'nightschool night'"
+RUNNING = f"attributes.status = 'RUNNING' and {NIGHT_RUNS}"
 ACTIVE = {"type": {"any_": [StateType.RUNNING, StateType.PENDING]}}
 CRASHED = "The night's process exited unexpectedly (killed, out of memory, or the machine went down)."
 FINISHED = "The night finished, but its process ended before it could say so here."
@@ -49,7 +49,7 @@ def claim_flow_run(home: Home) -> None:
 def claim_mlflow_run(home: Home, client: MlflowClient, experiment_id: str, run_id: str) -> None:
     """End this home's active MLflow runs other than `run_id`. The caller must hold the home's lock."""
     with _warn_only():
-        runs = client.search_runs([experiment_id], f"{NIGHT_RUN} and tags.`{HOME_TAG}` = '{home_mark(home)}'")
+        runs = client.search_runs([experiment_id], f"{RUNNING} and tags.`{HOME_TAG}` = '{home_mark(home)}'")
         _terminate(client, (run for run in runs if run.info.run_id != run_id), home)
 
 
@@ -69,7 +69,7 @@ def show_killed(home: Home) -> None:
     with _warn_only():
         client = MlflowClient(tracking_uri=home.database)
         experiments = [experiment.experiment_id for experiment in client.search_experiments()]
-        runs = client.search_runs(experiments, NIGHT_RUN)
+        runs = client.search_runs(experiments, RUNNING)
         if holder(home.root) is None:
             _terminate(client, runs, home)
 

@@ -145,7 +145,7 @@ def orphans(exams: Path, checkpoints: Set[str]) -> Iterator[tuple[str, Path]]:
             with suppress(FileNotFoundError):  # another process has removed it
                 if time.time() - folder.stat().st_mtime > STALE:
                     yield folder.name, folder
-        elif checkpoint is not None and checkpoint not in checkpoints:
+        elif checkpoint not in checkpoints:
             yield checkpoint, folder
 
 

@@ -5,7 +5,7 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from conf.log import log
 from conf.storage.durable import read_json, write_atomically
@@ -25,9 +25,9 @@ class EarlyEnd(NamedTuple):
     died: bool = False
 
 
-def note(folder: Path, what: str, **extra: Any) -> None:
-    """Log an incident and record it in the night's folder. `extra`: fields to add to the log record for the console."""
-    log.warning(what, extra=extra)
+def note(folder: Path, what: str) -> None:
+    """Log an incident and record it in the night's folder."""
+    log.warning(what)
     folder.mkdir(parents=True, exist_ok=True)
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     with (folder / FILE).open("a") as file:
@@ -50,7 +50,7 @@ def incidents(folder: Path) -> list[str]:
 def end_early(folder: Path, rounds: int, why: str, steps: int, died: bool = False) -> None:
     """End a night's training for good. A resumed night keeps these rounds and steps and continues with the exam."""
     write_atomically(folder / EARLY, json.dumps(EarlyEnd(rounds, why, steps, died)._asdict()))
-    note(folder, why, rounds=rounds)
+    note(folder, why)
 
 
 def ended_early(folder: Path) -> EarlyEnd | None:

@@ -14,7 +14,7 @@ from conf.schema import NEW, NEW_SIZES, StudentConfig
 from conf.storage.durable import make_folder, read_json, room_for
 from conf.storage.home import Home, InputError
 from models.engine.environment import trainer_environment
-from models.hf.checkpoint import keep, write_lineage
+from models.hf.checkpoint import keep, new_draft, write_lineage
 from models.hf.hardware import return_freed_memory
 from models.hf.loading import PLAIN_TEMPLATE, check_config, load_tokenizer
 from models.hf.starter import MISSING, PACKAGE, write_starter
@@ -39,8 +39,7 @@ def enroll(folder: Path, *, student: StudentConfig, checkpoints: Path) -> None:
 
     The chat template is saved with the checkpoint, so that every program renders prompts the same way.
     """
-    draft = checkpoints / "draft"
-    shutil.rmtree(draft, ignore_errors=True)
+    draft = new_draft(checkpoints)
     with room_for(draft):
         if student.source == STARTER_MODEL:
             without_bars = trainer_environment() | {"TQDM_DISABLE": "1"}

@@ -141,9 +141,6 @@ def _figures(artifacts: Sequence[Artifact], name: str) -> list[float]:
     return [math.nan if (figure := artifact.figure(name)) is None else figure for artifact in artifacts]
 
 
-COLUMNS = ["group", "verdict", "tokens", "ended"]
-
-
 def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, float]:
     """Return the metrics of the reward model or the judge, as a dict from name to value; NaN for those without data.
 
@@ -153,7 +150,7 @@ def learned_metrics(graded: pd.DataFrame, parts: pd.DataFrame) -> dict[str, floa
     (`learned_spread`) and its correlation with length within groups (`learned_length`); and the mean standardised
     reward of all answers (`learned_z`).
     """
-    answers = graded[COLUMNS].join(parts.filter(["learned", "learned_z"]))
+    answers = graded[["group", "verdict", "tokens", "ended"]].join(parts.filter(["learned", "learned_z"]))
     judged = answers[answers["verdict"] == verdicts.JUDGED]
     ended = judged[judged["ended"]]
     reward, tokens = (
