@@ -18,7 +18,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from conf.schema import Section
 from conf.storage.durable import make_folder, room_for, sync, sync_folder, write_atomically
 from conf.storage.layout import MANIFEST, run_name
 from models.hf.checkpoint import digest_file
@@ -51,8 +50,8 @@ class Stage:
     """A function wrapped as a committed stage, called as `stage(night_folder, path, **arguments) -> Artifact`.
 
     The function receives the folder to write into and the arguments. It may return a dict of metrics (e.g. seconds per
-    phase). Its outputs must depend only on its inputs: artifacts, configuration sections and plain values. Arguments
-    named in `resources` (e.g. a worker) do not count as inputs.
+    phase). Its outputs must depend only on its inputs: artifacts, configuration sections, players (see `Player`) and
+    plain values. Arguments named in `resources` (e.g. a worker) do not count as inputs.
     """
 
     def __init__(self, write: Write, retries: int, resources: tuple[str, ...]) -> None:
@@ -180,8 +179,8 @@ def _plain(value: Any) -> Any:
     """Convert a value to JSON data for hashing. A path becomes its name (for a checkpoint, a digest of its content)."""
     if isinstance(value, Artifact):
         return value.digest
-    if isinstance(value, Section):
-        return value.identity()
+    if identity := getattr(value, "identity", None):  # of a configuration section, or of a player
+        return _plain(identity())
     if isinstance(value, Path):
         return value.name
     if isinstance(value, Mapping):

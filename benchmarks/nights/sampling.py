@@ -47,23 +47,19 @@ def main() -> None:
 def ours(config: NightConfig, prompts: Path, checkpoint: Path, repeats: int) -> list[tuple[int, float, float]]:
     """Return each run's tokens, and the seconds of the stage and of the engine. Leaves out the run that starts it."""
     from tasks.rollouts.sample import sample  # Prefect reads the environment when it is imported
+    from tasks.rollouts.verified import Player
     from tasks.stage import committed
     from tasks.tables import read_rollouts
 
     found = []
     with engine() as worker, tempfile.TemporaryDirectory() as work:
+        grpo = config.grpo
+        limits = grpo.max_completion_tokens, grpo.temperature
+        player = Player(checkpoint, config.student, config.sampler, worker, *limits)
         for number in range(repeats + 1):
             started = time.perf_counter()
-            figures = sample.write(
-                Path(work),
-                prompts=committed(prompts),
-                checkpoint=checkpoint,
-                grpo=config.grpo,
-                config=config.sampler,
-                student=config.student,
-                seed=number,
-                engine=worker,
-            )
+            inputs = {"prompts": committed(prompts), "player": player, "size": grpo.group_size, "seed": number}
+            figures = sample.write(Path(work), **inputs)
             seconds = time.perf_counter() - started
             tokens = sum(len(rollout.token_ids) for rollout in read_rollouts(Path(work) / "rollouts.parquet"))
             found.append((tokens, seconds, (figures or {})["generate"]))

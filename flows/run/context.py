@@ -29,6 +29,7 @@ from rewards.data.benchmarks import exam_problems
 from rewards.verifier import Problem
 from tasks.monitoring import incidents
 from tasks.registry.promote import NO_PROMOTE
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.training import trainer_process
 from tasks.training.update import merge
@@ -82,6 +83,10 @@ class Night:
     def checkpoint(self, artifact: Artifact) -> Path:
         """Return the path of the checkpoint that a stage recorded."""
         return inside(self.home.checkpoints, (artifact.folder / "checkpoint.txt").read_text())
+
+    def player(self, checkpoint: Path, max_tokens: int, temperature: float = 0.0) -> Player:
+        """Return a checkpoint as a player in the night's engine."""
+        return Player(checkpoint, self.config.student, self.config.sampler, self.engine, max_tokens, temperature)
 
     def run(
         self, stage: Stage, path: str, *, after: Sequence[Any] = (), silent: bool = False, **arguments: Any

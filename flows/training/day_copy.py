@@ -73,7 +73,7 @@ class OwnersDay:
 
         Only the report uses the answers. They are skipped if time runs out or the engine fails.
         """
-        night, config = self.night, self.night.config
+        night = self.night
         new = {name for name in learned(candidate) - learned(self.champion) if not name.startswith(GENERATED)}
         try:
             night.run(
@@ -81,9 +81,7 @@ class OwnersDay:
                 "ask_again",
                 day=self.journal,
                 lessons=tuple(sorted(new)),
-                checkpoint=candidate,
-                config=config.sampler,
-                max_completion_tokens=config.teach.max_answer_tokens,
+                player=night.player(candidate, night.config.teach.max_answer_tokens),
             )
         except (NightError, WorkerDiedError, RuntimeError) as error:
             log.warning("the corrected questions were not asked again: %s", error)

@@ -22,7 +22,6 @@ from tasks.distillation.trace_sources import import_traces, own_answers, referen
 from tasks.journal.tables import TRACES
 from tasks.reward_model.preferences import openings_held_out
 from tasks.rollouts.draw import pool_of
-from tasks.rollouts.verified import Player
 from tasks.stage import Artifact, Stage, committed, run_name
 from tasks.tables import read_table
 from tasks.training.feedback import feedback_lesson
@@ -70,9 +69,7 @@ class Lessons:
             rehearsed = self._rehearsed(step, traces, checkpoint, lesson)
         if self.trained:
             lesson = lesson.model_copy(update={"learning_rate": min(lesson.learning_rate, lesson.trained_student_rate)})
-            answering = Player(
-                checkpoint, config.student, config.sampler, night.engine, config.grpo.max_completion_tokens, 0.0
-            )
+            answering = night.player(checkpoint, config.grpo.max_completion_tokens)
         return self._learn(
             distill,
             step.path,
@@ -102,9 +99,7 @@ class Lessons:
             step.rehearsal_path,
             practised=tuple(self._practised(count // 2)) if self.trained else (),
             count=count,
-            checkpoint=checkpoint,
-            config=config.sampler,
-            max_completion_tokens=config.grpo.max_completion_tokens,
+            player=self.night.player(checkpoint, config.grpo.max_completion_tokens),
             seed=random.Random(self._seed(step.rehearsal_path)).getrandbits(31),
         )
 

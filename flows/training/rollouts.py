@@ -2,9 +2,7 @@
 
 import random
 from pathlib import Path
-from typing import Any
 
-from conf.schema import GrpoConfig
 from conf.sections.stages import Step
 from conf.storage.layout import committed_rounds, round_path
 from conf.storage.layout import passes as passes_of
@@ -20,6 +18,7 @@ from tasks.rollouts.score import SOLVE_RATE_DECAY, score
 from tasks.rollouts.select_prompts import select_prompts
 from tasks.rollouts.self_play import admit, ask_for_problems, credit_questions
 from tasks.rollouts.teacher_advantages import add_teacher
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact, committed, run_name
 from tasks.training.metrics import SampledBatch
 
@@ -37,7 +36,7 @@ class GroupSampler:
         self.own_problems: list[Artifact] = []  # from tonight's self-play rounds
         self.block: Step  # the current round's block
         self.base: Path  # the checkpoint that the block began with
-        self.policy: Path  # the checkpoint that samples
+        self.player: Player  # the policy, which samples
         self.learned: LearnedReward | None  # the current round's learned reward, or None
 
     def sample(
@@ -50,11 +49,11 @@ class GroupSampler:
         `base`: the checkpoint that the block began with. Its tokenizer renders the prompts. `learned`: the round's
         learned reward, or None if it has none.
         """
-        self.block, self.base, self.policy = block, base, policy
-        self.learned = learned
+        config = self.night.config
+        self.block, self.base, self.learned = block, base, learned
+        self.player = self.night.player(policy, config.grpo.max_completion_tokens, config.grpo.temperature)
         if block.kind == "self_play":
             return self._self_play(number)
-        config = self.night.config
         passes: list[SampledBatch] = []
         missing = config.grpo.prompts_per_round
         for refill in range(config.grpo.refills + 1):
@@ -76,9 +75,7 @@ class GroupSampler:
         night, config, path = self.night, self.night.config, round_path(number)
         seed = f"{config.seed} {night.date} round {number}"
         requests = night.run(ask_for_problems, f"{path}/ask", checkpoint=self.base, config=config.self_play, seed=seed)
-        one_text = config.grpo.model_copy(update={"group_size": 1})
-        asking = self._sampling(f"{seed} propose", requests, one_text)
-        proposals = night.run(sample, f"{path}/propose", **asking)
+        proposals = self._sample(f"{path}/propose", f"{seed} propose", requests, size=1)
         prompts = night.run(
             admit,
             f"{path}/select_prompts",
@@ -117,7 +114,7 @@ class GroupSampler:
         if self.plays:
             rollouts = self._play(path, seed, prompts)
         else:
-            rollouts = night.run(sample, f"{path}/sample", **self._sampling(seed, prompts, config.grpo))
+            rollouts = self._sample(f"{path}/sample", seed, prompts, config.grpo.group_size)
         scores = night.run(
             score,
             f"{path}/score",
@@ -154,27 +151,21 @@ class GroupSampler:
             **(self.learned.select_arguments() if self.learned else {}),
         )
 
-    def _sampling(self, seed: str, prompts: Artifact, grpo: GrpoConfig) -> dict[str, Any]:
-        config = self.night.config
-        return {
-            "prompts": prompts,
-            "checkpoint": self.policy,
-            "grpo": grpo,
-            "config": config.sampler,
-            "seed": random.Random(seed).getrandbits(31),
-        }
+    def _sample(self, path: str, seed: str, prompts: Artifact, size: int) -> Artifact:
+        number = random.Random(seed).getrandbits(31)
+        return self.night.run(sample, path, prompts=prompts, player=self.player, size=size, seed=number)
 
     def _play(self, path: str, seed: str, prompts: Artifact) -> Artifact:
         """Play the round's episodes, a few turns per stage."""
-        night, config, parts = self.night, self.night.config, list[Artifact]()
+        night, parts = self.night, list[Artifact]()
         while not parts or parts[-1].figure("live"):
             part = night.run(
                 play_turns,
                 f"{path}/play-{len(parts) + 1}",
                 prompts=prompts,
                 before=parts[-1] if parts else None,
-                checkpoint=self.policy,
-                config=config.sampler,
+                player=self.player,
+                size=night.config.grpo.group_size,
                 seed=f"{seed} part {len(parts)}",
             )
             parts.append(part)

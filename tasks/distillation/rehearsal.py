@@ -10,38 +10,26 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from conf.schema import EngineConfig, StudentConfig
+from conf.schema import StudentConfig
 from models.hf.loading import load_tokenizer, prompt_tokens
 from tasks.rollouts.verified import Player, sample_verified
 from tasks.stage import stage
 from tasks.tables import write_rollouts
-from tasks.workers.worker import Worker
 
 PROMPTS = Path(__file__).with_name("everyday_prompts.txt")  # one prompt per line, written for this project
 
 
-@stage(retries=2, resources=("engine",))
-def rehearsal(
-    folder: Path,
-    *,
-    practised: tuple[str, ...],
-    count: int,
-    checkpoint: Path,
-    student: StudentConfig,
-    config: EngineConfig,
-    max_completion_tokens: int,
-    seed: int,
-    engine: Worker,
-) -> None:
+@stage(retries=2)
+def rehearsal(folder: Path, *, practised: tuple[str, ...], count: int, player: Player, seed: int) -> None:
     """Write `count` answers in random order.
 
     Half of them answer the `practised` prompts (problems that the student has practised; if there are any), and the
     others everyday prompts. Of both, all are asked equally often, or as many as are needed, drawn at random. Truncated
     answers are kept, but have no end token.
     """
-    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
-    chance, most = random.Random(seed), config.max_model_len
-    fitting = [prompt for prompt in practised if len(_tokens(prompt, tokenizer, student)) < most]
+    student, chance = player.student, random.Random(seed)
+    tokenizer = load_tokenizer(player.checkpoint, student.trust_remote_code)
+    fitting = [prompt for prompt in practised if len(_tokens(prompt, tokenizer, student)) < player.config.max_model_len]
     known = PROMPTS.read_text(encoding="utf-8").splitlines(), fitting
     for prompts in known:
         chance.shuffle(prompts)
@@ -50,8 +38,7 @@ def rehearsal(
     distinct = [*dict.fromkeys(asked)]
     prompts = [_tokens(prompt, tokenizer, student) for prompt in distinct]
     each = max(Counter(asked).values(), default=1)
-    player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature=1.0)
-    groups, _ = sample_verified(player, prompts, each, seed=seed)
+    groups, _ = sample_verified(player._replace(temperature=1.0), prompts, each, seed=seed)
     left = {prompt: iter(group) for prompt, group in zip(distinct, groups, strict=True)}
     answers = [next(left[prompt]) for prompt in asked]
     chance.shuffle(answers)

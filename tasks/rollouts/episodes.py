@@ -17,7 +17,7 @@ from models.transcript import Transcript, joined
 from rewards.environment import Environment, State
 from rewards.environments.episodes import checked_reset, checked_step
 from rewards.verifier import Benchmark, Problem
-from tasks.rollouts.verified import Player, call_verified
+from tasks.rollouts.verified import Player
 from tasks.workers import engine_process
 from tasks.workers.worker import Worker, WorkerDiedError
 
@@ -147,9 +147,7 @@ def play(episodes: Sequence[Episode], game: Game, player: Player, seed: str, tur
         return
     tokenizer = load_tokenizer(player.checkpoint, player.student.trust_remote_code)
     bridge, full = Bridge(tokenizer, player.student), _full(episodes)
-    arguments = (player.checkpoint, player.config, player.student.trust_remote_code)
-    room = call_verified(player.engine, engine_process.kv_tokens, *arguments) // player.config.max_model_len
-    side_by_side = max(1, room)
+    side_by_side = max(1, player.call(engine_process.kv_tokens) // player.config.max_model_len)
     for start in range(0, len(episodes), side_by_side):
         chunk, turn = episodes[start : start + side_by_side], 0
         while (live := [one for one in chunk if not one.finish]) and turn != turns:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
+from conf.schema import BenchmarkConfig
 from conf.storage.layout import TURNS_OF_A_PART
 from models.transcript import Transcript
 from rewards.data.benchmarks import configured
@@ -16,26 +16,22 @@ from tasks.rollouts.select_prompts import problem_of
 from tasks.rollouts.verified import Player
 from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, Row, table_rows, write_rollouts
-from tasks.workers.worker import Worker
 
 EPISODES = "episodes.json"
 
 
-@stage(retries=2, resources=("engine",))
+@stage(retries=2)
 def play_turns(
     folder: Path,
     *,
     prompts: Artifact,
     before: Artifact | None,
     sources: tuple[BenchmarkConfig, ...],
-    checkpoint: Path,
-    grpo: GrpoConfig,
-    config: EngineConfig,
-    student: StudentConfig,
+    player: Player,
+    size: int,
     seed: str,
-    engine: Worker,
 ) -> Mapping[str, float]:
-    """Play the next few turns of a round's episodes. Each prompt has `group_size` episodes.
+    """Play the next few turns of a round's episodes. Each prompt has `size` episodes.
 
     `before`: the preceding `play_turns` stage, or None for the first turns. The engine's caches are reset before each
     stage, so an episode that resumes after the night was killed is bit-identical to an uninterrupted one. Returns the
@@ -43,9 +39,8 @@ def play_turns(
     """
     rows = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
     entry_of = {row["group"]: row["entry"] for row in rows}
-    episodes = _first(rows, grpo) if before is None else read_episodes(before)
+    episodes = _first(rows, size) if before is None else read_episodes(before)
     started = time.perf_counter()
-    player = Player(checkpoint, student, config, engine, grpo.max_completion_tokens, grpo.temperature)
     for number, source in enumerate(sources):
         with Game(configured(source)) as opened:
             own = [episode for episode in episodes if entry_of[episode.group] == number]
@@ -78,9 +73,9 @@ def read_episodes(part: Artifact) -> list[Episode]:
     ]
 
 
-def _first(rows: Sequence[Row], grpo: GrpoConfig) -> list[Episode]:
+def _first(rows: Sequence[Row], size: int) -> list[Episode]:
     return [
         Episode(problem_of(row), row["group"], sample, [Transcript(row["prompt_token_ids"])])
         for row in rows
-        for sample in range(grpo.group_size)
+        for sample in range(size)
     ]

@@ -6,13 +6,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from conf.schema import EngineConfig, GrpoConfig, StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer
 from models.rollout import Rollout
 from tasks.rollouts.verified import Player, sample_verified
 from tasks.stage import Artifact, stage
 from tasks.tables import PROMPTS, read_rollouts, table_rows, write_rollouts
-from tasks.workers.worker import Worker
 
 
 @lru_cache(maxsize=4)
@@ -21,30 +19,19 @@ def sampled_rollouts(artifact: Artifact) -> list[Rollout]:
     return read_rollouts(artifact.folder / "rollouts.parquet")
 
 
-@stage(retries=2, resources=("engine",))
-def sample(
-    folder: Path,
-    *,
-    prompts: Artifact,
-    checkpoint: Path,
-    grpo: GrpoConfig,
-    config: EngineConfig,
-    student: StudentConfig,
-    seed: int,
-    engine: Worker,
-) -> Mapping[str, float]:
-    """Sample `group_size` completions per prompt at the configured temperature, without top-p or top-k.
+@stage(retries=2)
+def sample(folder: Path, *, prompts: Artifact, player: Player, size: int, seed: int) -> Mapping[str, float]:
+    """Sample `size` completions per prompt at the player's temperature, without top-p or top-k.
 
     If a prompt comes with a `solution`, that solution replaces the last completion, because a student that is never
     right learns nothing from its own answers (LUFFY, arXiv 2504.14945). Returns the metrics of `engine_process.sample`.
     """
     asked = table_rows(prompts.folder / "prompts.parquet", PROMPTS)
-    player = Player(checkpoint, student, config, engine, grpo.max_completion_tokens, grpo.temperature)
-    groups, figures = sample_verified(player, [row["prompt_token_ids"] for row in asked], grpo.group_size, seed=seed)
+    groups, figures = sample_verified(player, [row["prompt_token_ids"] for row in asked], size, seed=seed)
     for group, row in zip(groups, asked, strict=True):
         if (solution := row["solution"]) is not None:
-            tokens = answer_tokens(load_tokenizer(checkpoint, student.trust_remote_code), solution)
-            group[-1] = _given(group[-1], solution, tokens)
+            tokenizer = load_tokenizer(player.checkpoint, player.student.trust_remote_code)
+            group[-1] = _given(group[-1], solution, answer_tokens(tokenizer, solution))
     write_rollouts(
         folder / "rollouts.parquet",
         [

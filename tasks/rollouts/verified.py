@@ -5,7 +5,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from conf.log import log
 from conf.schema import EngineConfig, StudentConfig
@@ -41,23 +41,22 @@ class Player(NamedTuple):
     config: EngineConfig
     engine: Worker
     max_tokens: int
-    temperature: float
+    temperature: float = 0.0
+
+    def identity(self) -> list[Any]:
+        """Return what the answers depend on as a stage's input: all but the engine's process."""
+        return [self.checkpoint, self.student, self.config, self.max_tokens, self.temperature]
+
+    def call(self, function: Callable[..., R], *arguments: Any, **options: Any) -> R:
+        """Call a function of `engine_process` for the checkpoint. Raises as `call_verified` does."""
+        trust = self.student.trust_remote_code
+        known = (self.checkpoint, self.config, *arguments)
+        return call_verified(self.engine, function, *known, trust_remote_code=trust, **options)
 
     def write(self, prompts: Sequence[list[int]], size: int, *, seed: int, fresh: bool = True) -> Sampled:
         """Sample `size` completions of each prompt in one call. For `fresh`, see `Sampler.sample`."""
-        return call_verified(
-            self.engine,
-            engine_process.sample,
-            self.checkpoint,
-            self.config,
-            prompts,
-            size,
-            seed=seed,
-            temperature=self.temperature,
-            max_tokens=self.max_tokens,
-            trust_remote_code=self.student.trust_remote_code,
-            fresh=fresh,
-        )
+        limits: dict[str, Any] = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        return self.call(engine_process.sample, prompts, size, seed=seed, fresh=fresh, **limits)
 
 
 def sample_verified(player: Player, prompts: Sequence[list[int]], size: int, *, seed: int) -> Sampled:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from conf.schema import EngineConfig, NightConfig, StudentConfig
+from conf.schema import NightConfig
 from conf.sections.teaching import TeachConfig
 from tasks.evaluation.taste import compare_taste, favours
 from tasks.journal.freeze import frozen_lessons
@@ -84,29 +84,18 @@ def choose_start(
     (folder / "start.json").write_text(json.dumps({"day": begins, "reasons": reasons}))
 
 
-@stage(retries=2, resources=("engine",))
-def ask_again(
-    folder: Path,
-    *,
-    day: Artifact,
-    lessons: tuple[str, ...],
-    checkpoint: Path,
-    student: StudentConfig,
-    config: EngineConfig,
-    max_completion_tokens: int,
-    engine: Worker,
-) -> None:
-    """Write a checkpoint's greedy answers to the newest corrected questions among these lessons of the frozen journal.
+@stage(retries=2)
+def ask_again(folder: Path, *, day: Artifact, lessons: tuple[str, ...], player: Player) -> None:
+    """Write a player's answers to the newest corrected questions among these lessons of the frozen journal.
 
     `answers.json` is a list of `question` (the last message), `correction` and `answer`.
     """
     table = read_table(day.folder / "corrections.parquet", CORRECTIONS)
     table = table[table.lesson.isin(lessons)].sort_values("day", kind="stable").tail(MOST)
-    reader = ExampleReader(checkpoint, student, (), config.max_model_len - 1)
+    reader = ExampleReader(player.checkpoint, player.student, (), player.config.max_model_len - 1)
     asked = [(row, prompt) for row, prompt in reader.prompts(table) if reader.fits(prompt)]
     answers = []
     if asked:
-        player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature=0.0)
         groups, _ = sample_verified(player, [prompt for _, prompt in asked], 1, seed=0)
         answers = [
             {"question": json.loads(row.messages)[-1]["content"], "correction": row.correction}

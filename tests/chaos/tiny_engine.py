@@ -23,7 +23,7 @@ def sample(*arguments: Any, **options: Any) -> Any:
     return engine_process.sample(*arguments, **options)
 
 
-def kv_tokens(*arguments: Any) -> int:
+def kv_tokens(*arguments: Any, **options: Any) -> int:
     """Return how many tokens the engine's cache holds: enough for all."""
     return Sampler.kv_tokens
 

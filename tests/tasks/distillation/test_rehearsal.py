@@ -9,6 +9,7 @@ import pytest
 from conf.schema import EngineConfig, StudentConfig
 from models.hf.loading import load_tokenizer
 from tasks.distillation.rehearsal import PROMPTS, rehearsal
+from tasks.rollouts.verified import Player
 from tasks.tables import read_rollouts
 from tests.tasks.doubles.exam import TableEngine
 
@@ -26,12 +27,8 @@ def test_each_prompt_is_answered_equally_often(
         tmp_path,
         practised=practised,
         count=count,
-        checkpoint=student,
-        student=StudentConfig(),
-        config=EngineConfig(),
-        max_completion_tokens=8,
+        player=Player(student, StudentConfig(), EngineConfig(), engine, 8),
         seed=1,
-        engine=engine,
     )
     rollouts = read_rollouts(tmp_path / "rollouts.parquet")
     assert len(rollouts) == count

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from conf.schema import BenchmarkConfig, EngineConfig, GrpoConfig, StudentConfig
+from conf.schema import BenchmarkConfig, EngineConfig, StudentConfig
 from models.hf.loading import answer_tokens, load_tokenizer
 from rewards.verifier import Problem
 from tasks.rollouts.guidance import Guide
 from tasks.rollouts.sample import sample
+from tasks.rollouts.verified import Player
 from tasks.tables import PROMPTS, SOLVE_RATES, read_rollouts
 from tests.rewards.datasets import write_rows
 from tests.tasks.doubles.exam import TableEngine
@@ -86,9 +87,9 @@ def test_a_hint_ends_the_prompt(tmp_path: Path, student: Path) -> None:
 def test_a_solution_takes_the_place_of_the_last_answer(tmp_path: Path, student: Path) -> None:
     rows = [prompt("a", 0) | {"solution": SOLUTION}, prompt("b", 1)]
     asked = write_stage(tmp_path / "prompts", {"prompts": (PROMPTS, rows)})
-    engine, grpo = TableEngine(student, {"": "no"}), GrpoConfig(group_size=2, temperature=1.3)
-    inputs = {"prompts": asked, "checkpoint": student, "config": EngineConfig(), "student": StudentConfig()}
-    run_stage(sample, tmp_path / "sample", grpo=grpo, seed=1, engine=engine, **inputs)
+    engine: Any = TableEngine(student, {"": "no"})
+    player = Player(student, StudentConfig(), EngineConfig(), engine, 64, temperature=1.3)
+    run_stage(sample, tmp_path / "sample", prompts=asked, player=player, size=2, seed=1)
     assert engine.temperature == 1.3
     found = read_rollouts(tmp_path / "sample" / "rollouts.parquet")
     assert [(row.problem_id, row.sample, row.text, row.finish_reason) for row in found] == [

@@ -28,6 +28,7 @@ from rewards.verifier import Attempt, Problem
 from tasks.rollouts.play import collect, play_turns
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.rollouts.score import spans, turn_rows
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact, committed, uncommit
 from tasks.tables import PROMPTS
 from tasks.workers import engine_process
@@ -107,12 +108,9 @@ def parts(
                 prompts=prompts,
                 before=found[-1] if found else None,
                 sources=sources,
-                checkpoint=student,
-                grpo=GRPO,
-                config=config,
-                student=STUDENT,
+                player=Player(student, STUDENT, config, engine, GRPO.max_completion_tokens, GRPO.temperature),
+                size=GRPO.group_size,
                 seed="1",
-                engine=engine,
             )
         )
     return found

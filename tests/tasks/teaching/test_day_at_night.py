@@ -12,6 +12,7 @@ from conf.schema import EngineConfig, NightConfig, StudentConfig
 from models.hf.checkpoint import base_of, keep, learned, parent_of, write_lineage
 from models.lessons.preference_data import is_held_out
 from tasks.journal.tables import CORRECTIONS
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact
 from tasks.teaching.day_at_night import ask_again, choose_start, replay_day
 from tasks.teaching.day_learner import DayLearner
@@ -153,8 +154,7 @@ def test_corrected_questions_are_asked_again(tmp_path: Path, student: Path) -> N
     rows = [correction(asked, "no", "An owl.", lesson=asked) for asked in ("Who?", "left for later", "W" * 99)]
     day = write_stage(tmp_path / "freeze_journal", {"corrections": (CORRECTIONS, rows)})
     engine: Any = TableEngine(student, {"Who?": " A hen.\n"})
-    inputs: dict[str, Any] = {"checkpoint": student, "student": StudentConfig(), "engine": engine}
-    config, learned = EngineConfig(max_model_len=64), ("Who?", "W" * 99)
-    ask_again.write(tmp_path, day=day, lessons=learned, config=config, max_completion_tokens=8, **inputs)
+    player = Player(student, StudentConfig(), EngineConfig(max_model_len=64), engine, 8)
+    ask_again.write(tmp_path, day=day, lessons=("Who?", "W" * 99), player=player)
     found = json.loads((tmp_path / "answers.json").read_text())
     assert found == [{"question": "Who?", "correction": "An owl.", "answer": "A hen."}]
