@@ -161,7 +161,8 @@ def _run_stages(night: Night, tracking: Tracking) -> dict[str, Any]:
     quiz = quizzes.ask("start" if student == start else "day", student)  # a resumed night must find it there
 
     target = night.exam[config.exam.target]
-    stored = count_stored(config, champion, target, home.exams)
+    player = night.player(champion, config.exam.max_completion_tokens)
+    stored = count_stored(player, config.exam.target, target, config.sandbox, home.exams)
     guards = sum(len(night.exam[part]) for part in config.exam.guards)
     division = divide(
         night.hours, config, night.folder, len(target), stored, quiz, partial(expected, home, config), guards

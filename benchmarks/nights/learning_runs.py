@@ -103,8 +103,8 @@ def accuracies(checkpoints: Sequence[Path]) -> list[float]:
     found = []
     with engine() as worker:
         for checkpoint in checkpoints:
-            prompts = render_prompts(benchmark, chosen, checkpoint, config.student)
-            player = Player(checkpoint, config.student, config.sampler, worker, config.exam.max_completion_tokens, 0.0)
+            player = Player(checkpoint, config.student, config.sampler, worker, config.exam.max_completion_tokens)
+            prompts = render_prompts(benchmark, chosen, player)
             rows = answer_questions(benchmark, chosen, prompts, player)
             found.append(sum(bool(row["correct"]) for row in rows) / len(rows))
     return found

@@ -91,9 +91,9 @@ def _played(checkpoint: str, benchmark: Benchmark, problem: Problem, settings: N
         path = model.named_by_digest(Path(folder))
         engine = Worker("engine", engine_environment(), Path(folder) / "engine.log")
         try:
-            prompts = render_prompts(benchmark, [problem], path, model.student)
             limit = settings.exam.max_completion_tokens
-            player = Player(path, model.student, engine_for(settings.sampler, path), engine, limit, 0.0)
+            player = Player(path, model.student, engine_for(settings.sampler, path), engine, limit)
+            prompts = render_prompts(benchmark, [problem], player)
             (row,) = answer_questions(benchmark, [problem], prompts, player)
         finally:
             engine.close()

@@ -22,6 +22,7 @@ from tasks.evaluation.evaluate import evaluate
 from tasks.evaluation.metrics import exam_figures
 from tasks.evaluation.statistics import probability, signed
 from tasks.monitoring.notify import show_text
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
 from tasks.workers.worker import Worker
@@ -73,17 +74,15 @@ def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Pa
     folder.mkdir()
     checkpoint = model.named_by_digest(folder)
     engine = Worker("engine", engine_environment(), folder / "engine.log")
+    settings = engine_for(config.sampler, checkpoint)
+    player = Player(checkpoint, model.student, settings, engine, config.exam.max_completion_tokens)
     try:
         return evaluate(
             folder,
             "evaluate",
             parts=config.exam.parts,
-            checkpoint=checkpoint,
-            student=model.student,
-            config=engine_for(config.sampler, checkpoint),
+            player=player,
             sandbox=config.sandbox,
-            max_completion_tokens=config.exam.max_completion_tokens,
-            engine=engine,
             exams=home.exams,
             sampled=True,
         )

@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from tasks.evaluation.stored_answers import versions
 from tasks.evaluation.taste import compare_taste
 from tasks.monitoring.tracking import Tracking
 from tasks.registry.mlflow_registry import Version
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact
 
 SLACK = LATE / 10  # seconds that a look may run past the night's hours, because the time for it is only estimated
@@ -73,15 +73,12 @@ class Exam:
         """Test a checkpoint on all problems of the target, for benchmarks (see the setting `exam.after_lessons`)."""
         return self._evaluate(f"whole-{role}", checkpoint, None)
 
-    @cached_property
+    @property
     def _common(self) -> dict[str, Any]:
-        config = self.night.config
-        return {
-            "config": config.sampler,
-            "max_completion_tokens": config.exam.max_completion_tokens,
-            "versions": tuple(versions().values()),
-            "order": f"{config.seed} {self.night.date}",
-        }
+        return {"versions": tuple(versions().values()), "order": f"{self.night.config.seed} {self.night.date}"}
+
+    def _player(self, checkpoint: Path) -> Player:
+        return self.night.player(checkpoint, self.night.config.exam.max_completion_tokens)
 
     def _look(self, earlier: Sequence[Artifact], problems: int, candidate: Path) -> Artifact:
         return self.night.run(
@@ -92,8 +89,8 @@ class Exam:
             problems=problems,
             looks=self.division.looks,
             alpha=self.alpha,
-            champion=self.champion,
-            candidate=candidate,
+            champion=self._player(self.champion),
+            candidate=self._player(candidate),
             **self._common,
         )
 
@@ -113,7 +110,7 @@ class Exam:
             f"evaluate/{role}",
             after=looks,
             parts=exam.parts if guards else (exam.target,),
-            checkpoint=checkpoint,
+            player=self._player(checkpoint),
             first=first,
             english=english,
             **self._common,

@@ -100,7 +100,5 @@ def run_quiz(night: Night, path: str, checkpoint: Path, problems: int = BETWEEN_
         path,
         part=quiz_part(config, problems),
         seed=f"{config.seed} {night.date} {seed}",
-        checkpoint=checkpoint,
-        config=config.sampler,
-        max_completion_tokens=config.exam.max_completion_tokens,
+        player=night.player(checkpoint, config.exam.max_completion_tokens),
     )

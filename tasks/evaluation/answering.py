@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from conf.log import log
-from conf.schema import EngineConfig, NightConfig, SandboxConfig, StudentConfig
+from conf.schema import SandboxConfig
 from conf.sections.benchmark import ExamPart
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
@@ -18,7 +18,7 @@ from tasks.evaluation.stored_answers import Rows, answer_inputs, load_answers, p
 from tasks.rollouts.episodes import Episode, Game, play
 from tasks.rollouts.grade import scores_of
 from tasks.rollouts.verified import Player, sample_verified
-from tasks.workers.worker import Worker, working_on
+from tasks.workers.worker import working_on
 
 SAMPLED_SEED = 1  # seed of sampled answers, the same for every checkpoint
 
@@ -30,33 +30,26 @@ class Examiner:
     `answered`: the number of problems without a stored answer. `seconds`: how long answering and grading those took.
     """
 
-    student: StudentConfig
-    config: EngineConfig
     sandbox: SandboxConfig
-    max_completion_tokens: int
-    engine: Worker
     exams: Path
     answered: int = 0
     seconds: float = 0.0
 
-    def ask(
-        self, part: ExamPart, problems: Sequence[Problem], checkpoint: Path, samples: int = 1, temperature: float = 0.0
-    ) -> Rows:
+    def ask(self, part: ExamPart, problems: Sequence[Problem], player: Player, samples: int = 1) -> Rows:
         """Return `samples` graded answers to each problem, in order, as rows of the evaluations table.
 
         Each exam part gets its own engine calls, because mixing parts in a batch would change floating-point rounding.
         """
         benchmark = benchmarks.configured(part, self.sandbox)
-        prompts = render_prompts(benchmark, problems, checkpoint, self.student)
+        prompts = render_prompts(benchmark, problems, player)
         asked = {problem_key(*pair): pair for pair in zip(problems, prompts, strict=True)}
-        settings = (self.config, self.sandbox, self.max_completion_tokens)
-        inputs = answer_inputs(checkpoint, part, benchmark, *settings, samples, temperature)
+        inputs = answer_inputs(player, part, benchmark, self.sandbox, samples)
         known = load_answers(self.exams, inputs)
         if missing := [name for name in asked if name not in known]:
             started = time.perf_counter()
-            player = Player(checkpoint, self.student, self.config, self.engine, self.max_completion_tokens, temperature)
             new_problems, new_prompts = zip(*(asked[name] for name in missing), strict=True)
-            many = f" × {samples}" if temperature else ""  # times are recorded by label, so the label includes the size
+            # times are recorded by label, so the label includes the size
+            many = f" × {samples}" if player.temperature else ""
             with working_on(f"evaluate · {part.name} · {len(missing)}{many}"):
                 rows = answer_questions(benchmark, new_problems, new_prompts, player, samples)
             seconds = time.perf_counter() - started
@@ -67,23 +60,21 @@ class Examiner:
         return [row | {"benchmark": part.name} for name in asked for row in known[name]]
 
 
-def count_stored(config: NightConfig, checkpoint: Path, problems: Sequence[Problem], exams: Path) -> int:
-    """Return how many of these problems, which belong to the exam's target, a checkpoint has already answered."""
-    part = config.exam.target
-    benchmark = benchmarks.configured(part, config.sandbox)
-    settings = (config.sampler, config.sandbox, config.exam.max_completion_tokens)
-    known = load_answers(exams, answer_inputs(checkpoint, part, benchmark, *settings))
-    prompts = render_prompts(benchmark, problems, checkpoint, config.student)
+def count_stored(
+    player: Player, part: ExamPart, problems: Sequence[Problem], sandbox: SandboxConfig, exams: Path
+) -> int:
+    """Return how many of these problems of an exam's part a checkpoint has already answered."""
+    benchmark = benchmarks.configured(part, sandbox)
+    known = load_answers(exams, answer_inputs(player, part, benchmark, sandbox))
+    prompts = render_prompts(benchmark, problems, player)
     return sum(problem_key(*asked) in known for asked in zip(problems, prompts, strict=True))
 
 
-def render_prompts(
-    benchmark: Benchmark, problems: Sequence[Problem], checkpoint: Path, student: StudentConfig
-) -> list[list[int]]:
+def render_prompts(benchmark: Benchmark, problems: Sequence[Problem], player: Player) -> list[list[int]]:
     """Return each problem's prompt as the token ids that a checkpoint receives."""
-    tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+    tokenizer = load_tokenizer(player.checkpoint, player.student.trust_remote_code)
     messages = ([{"role": "user", "content": benchmark.prompt(problem)}] for problem in problems)
-    return [prompt_tokens(tokenizer, message, student) for message in messages]
+    return [prompt_tokens(tokenizer, message, player.student) for message in messages]
 
 
 def answer_questions(

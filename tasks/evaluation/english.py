@@ -8,43 +8,38 @@ from statistics import fmean
 
 import numpy as np
 
-from conf.schema import EngineConfig, StudentConfig
 from conf.storage.durable import read_json
 from models.hf.checkpoint import digest_file
 from models.hf.loading import load_tokenizer
 from tasks.evaluation.statistics import signed, student_low
 from tasks.evaluation.stored_answers import find_stored, new_folder, versions
-from tasks.rollouts.verified import call_verified
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact
 from tasks.workers import engine_process
-from tasks.workers.worker import Worker
 
 FILE = "english.json"
 PASSAGES = Path(__file__).with_name("english.txt")  # one passage per line, written for this project
 
 
-def write_english(
-    folder: Path, checkpoint: Path, student: StudentConfig, config: EngineConfig, engine: Worker, exams: Path
-) -> None:
+def write_english(folder: Path, player: Player, exams: Path) -> None:
     """Write `english.json`: each passage's mean negative log-likelihood in nats per token, excluding the first token.
 
     The result is stored under `exams`, so that each checkpoint is measured only once.
     """
     inputs = {
-        "checkpoint": checkpoint.name,
+        "checkpoint": player.checkpoint.name,
         "passages": digest_file(PASSAGES),
-        "settings": json.dumps(config.model_dump(mode="json"), sort_keys=True),
+        "settings": json.dumps(player.config.model_dump(mode="json"), sort_keys=True),
         **versions(),
     }
     if (known := next(find_stored(exams, inputs), None)) is not None:
         shutil.copyfile(known.folder / FILE, folder / FILE)
     else:
         started = time.perf_counter()
-        tokenizer = load_tokenizer(checkpoint, student.trust_remote_code)
+        tokenizer = load_tokenizer(player.checkpoint, player.student.trust_remote_code)
         passages = PASSAGES.read_text(encoding="utf-8").splitlines()
         texts = [tokenizer.encode(passage, add_special_tokens=False) for passage in passages]
-        arguments = (checkpoint, config, texts, student.trust_remote_code)
-        logprobs = call_verified(engine, engine_process.logprobs, *arguments)
+        logprobs = player.call(engine_process.logprobs, texts)
         (folder / FILE).write_text(json.dumps({"nats": [-fmean(tokens) for tokens in logprobs]}))
         with new_folder(exams, inputs, time.perf_counter() - started) as stored:
             shutil.copyfile(folder / FILE, stored / FILE)

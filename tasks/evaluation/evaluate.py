@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from conf.schema import EngineConfig, SandboxConfig, StudentConfig
+from conf.schema import SandboxConfig
 from conf.sections.benchmark import ExamPart
 from rewards.data import benchmarks
 from rewards.data.contamination import exam_index
@@ -19,16 +19,15 @@ from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.english import write_english
 from tasks.evaluation.sequential import levels, verdict_of
 from tasks.evaluation.stored_answers import Rows
-from tasks.rollouts.verified import Player, call_verified
+from tasks.rollouts.verified import Player
 from tasks.stage import stage
 from tasks.tables import EVALUATIONS, write_table
 from tasks.workers import engine_process
-from tasks.workers.worker import Worker
 
 LOOK = "look.json"
 
 
-@stage(retries=2, resources=("engine", "exams"))
+@stage(retries=2, resources=("exams",))
 def look(
     folder: Path,
     *,
@@ -37,13 +36,9 @@ def look(
     problems: int,
     looks: tuple[int, ...],
     alpha: float,
-    champion: Path,
-    candidate: Path,
-    student: StudentConfig,
-    config: EngineConfig,
+    champion: Player,
+    candidate: Player,
     sandbox: SandboxConfig,
-    max_completion_tokens: int,
-    engine: Worker,
     exams: Path,
     versions: tuple[str, ...] = (),
 ) -> Mapping[str, float]:
@@ -53,11 +48,10 @@ def look(
     the number of problems at each planned look. `versions`: the versions of engine and graders, so that the stage runs
     again after an upgrade. Returns the number of new answers and the seconds that answering and grading took.
     """
-    examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
+    examiner = Examiner(sandbox, exams)
     chosen = benchmarks.exam_problems(part, sandbox, order)[:problems]
     before, after = (
-        pd.DataFrame(examiner.ask(part, chosen, checkpoint), columns=EVALUATIONS.names)
-        for checkpoint in (champion, candidate)
+        pd.DataFrame(examiner.ask(part, chosen, player), columns=EVALUATIONS.names) for player in (champion, candidate)
     )
     outcome = look_outcome(compare(part.name, before, after, seed=0), problems, looks, alpha)
     (folder / LOOK).write_text(json.dumps(outcome))
@@ -77,17 +71,13 @@ def look_outcome(found: Comparison, problems: int, looks: tuple[int, ...], alpha
     }
 
 
-@stage(retries=2, resources=("engine", "exams"))
+@stage(retries=2, resources=("exams",))
 def evaluate(
     folder: Path,
     *,
     parts: tuple[ExamPart, ...],
-    checkpoint: Path,
-    student: StudentConfig,
-    config: EngineConfig,
+    player: Player,
     sandbox: SandboxConfig,
-    max_completion_tokens: int,
-    engine: Worker,
     exams: Path,
     versions: tuple[str, ...] = (),
     english: bool = False,
@@ -103,14 +93,14 @@ def evaluate(
     seed for the order of the problems. `first`: how many problems of the first part are asked (None: all). `versions`:
     the versions of engine and graders, so that the stage runs again after an upgrade.
     """
-    examiner = Examiner(student, config, sandbox, max_completion_tokens, engine, exams)
+    examiner = Examiner(sandbox, exams)
     greedy, samples, excluded = Rows(), Rows(), {}
     for part in parts:
         problems = benchmarks.exam_problems(part, sandbox, order)
         problems = problems[:first] if part is parts[0] else problems
-        greedy += examiner.ask(part, problems, checkpoint)
+        greedy += examiner.ask(part, problems, player)
         if sampled and part.samples:
-            samples += examiner.ask(part, problems, checkpoint, part.samples, temperature=1.0)
+            samples += examiner.ask(part, problems, player._replace(temperature=1.0), part.samples)
         benchmark = benchmarks.configured(part, sandbox)
         benchmark.problems("test")
         excluded[part.name] = list(benchmark.excluded.get("test", ()))
@@ -118,23 +108,19 @@ def evaluate(
     write_table(folder / "samples.parquet", EVALUATIONS, samples)
     (folder / "excluded.json").write_text(json.dumps(excluded))
     if english:
-        write_english(folder, checkpoint, student, config, engine, exams)
+        write_english(folder, player, exams)
     return {"answered": float(examiner.answered), "seconds_answering": examiner.seconds}
 
 
-@stage(retries=2, resources=("engine",))
+@stage(retries=2)
 def quiz(
     folder: Path,
     *,
     part: ExamPart,
     seed: str,
-    checkpoint: Path,
-    student: StudentConfig,
-    config: EngineConfig,
+    player: Player,
     sandbox: SandboxConfig,
-    max_completion_tokens: int,
     exam_questions: tuple[str, ...],
-    engine: Worker,
 ) -> Mapping[str, float]:
     """Evaluate a checkpoint on a few training problems that match none of the `exam_questions`.
 
@@ -146,11 +132,9 @@ def quiz(
     shuffled = random.Random(seed).sample(there, len(there))
     others = (problem for problem in shuffled if not exam.has(problem.question))
     problems = list(itertools.islice(others, part.problems))
-    prompts = render_prompts(benchmark, problems, checkpoint, student)
-    # starts the engine if needed
-    call_verified(engine, engine_process.kv_tokens, checkpoint, config, student.trust_remote_code)
+    prompts = render_prompts(benchmark, problems, player)
+    player.call(engine_process.kv_tokens)  # starts the engine if needed
     started = time.perf_counter()
-    player = Player(checkpoint, student, config, engine, max_completion_tokens, temperature=0.0)
     rows = answer_questions(benchmark, problems, prompts, player)
     seconds = time.perf_counter() - started
     write_table(folder / "evaluations.parquet", EVALUATIONS, rows)

@@ -16,16 +16,19 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import rewards
-from conf.schema import EngineConfig, SandboxConfig
+from conf.schema import SandboxConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.durable import make_folder, room_for
 from models.hf.hardware import describe_device
 from rewards.verifier import Benchmark, Problem
 from tasks.stage import MANIFEST, Artifact, commit, committed, digest_of
 from tasks.tables import EVALUATIONS, table_rows, write_table
+
+if TYPE_CHECKING:  # it imports transformers
+    from tasks.rollouts.verified import Player
 
 GRADERS = ("math-verify", "sympy", "reasoning-gym", "gymnasium")  # packages that scores depend on, if installed
 # Increment this with any code change that may alter a checkpoint's answer to a problem, e.g. in loading or merging
@@ -39,31 +42,24 @@ Answers = dict[str, Rows]  # rows of the evaluations table, by `problem_key`
 
 
 def answer_inputs(
-    checkpoint: Path,
-    part: ExamPart,
-    benchmark: Benchmark,
-    config: EngineConfig,
-    sandbox: SandboxConfig,
-    max_completion_tokens: int,
-    samples: int = 1,
-    temperature: float = 0.0,
+    player: "Player", part: ExamPart, benchmark: Benchmark, sandbox: SandboxConfig, samples: int = 1
 ) -> Inputs:
     """Return everything, besides the problems, that a checkpoint's answers depend on, as a dict from name to value.
 
     A checkpoint is identified by its name, which is a digest of its content.
     """
     settings = {
-        "max_completion_tokens": max_completion_tokens,
+        "max_completion_tokens": player.max_tokens,
         "samples": samples,
-        "temperature": temperature,
+        "temperature": player.temperature,
         "lenient": part.lenient,
         "program_seconds": sandbox.seconds,
         "program_memory_mb": sandbox.memory_mb,
-        "engine": config.model_dump(mode="json"),
+        "engine": player.config.model_dump(mode="json"),
         **({"ants": part.ants} if part.ants > 1 else {}),  # problems of a colony have the ids of those of one ant
     }
     return {
-        "checkpoint": checkpoint.name,
+        "checkpoint": player.checkpoint.name,
         "benchmark": part.benchmark,
         "settings": json.dumps(settings, sort_keys=True),
         "own_graders": _user_grader_version(part.benchmark, benchmark),

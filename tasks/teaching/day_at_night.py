@@ -86,7 +86,7 @@ def choose_start(
 
 @stage(retries=2)
 def ask_again(folder: Path, *, day: Artifact, lessons: tuple[str, ...], player: Player) -> None:
-    """Write a player's answers to the newest corrected questions among these lessons of the frozen journal.
+    """Write a checkpoint's answers to the newest corrected questions among these lessons of the frozen journal.
 
     `answers.json` is a list of `question` (the last message), `correction` and `answer`.
     """

@@ -23,6 +23,7 @@ from tasks.journal.tables import CORRECTIONS, FEEDBACK, HELD_OUT, PREFERENCES, T
 from tasks.reward_model.fit import fit_reward_model
 from tasks.reward_model.owner_prompts import owner_prompts
 from tasks.rollouts.select_prompts import select_prompts
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact, Stage
 from tasks.tables import EVALUATIONS, OWNER_PROMPTS, PROMPTS, read_table
 from tasks.training.feedback import feedback_lesson
@@ -116,17 +117,14 @@ def refilled(inputs: LessonInputs, leak: str) -> list[str]:
 
 
 def quizzed(inputs: LessonInputs, leak: str) -> list[str]:
+    engine: Any = TableEngine(inputs.student, {})
     made = inputs.run(
         quiz,
         part=ExamPart(benchmark="gsm8k", source=gsm8k(inputs, leak)),
         seed="1",
-        checkpoint=inputs.student,
-        student=StudentConfig(),
-        config=EngineConfig(max_model_len=4096),
+        player=Player(inputs.student, StudentConfig(), EngineConfig(max_model_len=4096), engine, 8),
         sandbox=SandboxConfig(),
-        max_completion_tokens=8,
         exam_questions=EXCLUDED,
-        engine=TableEngine(inputs.student, {}),
     )
     return list(read_table(made.folder / "evaluations.parquet", EVALUATIONS).question)
 

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from conf.schema import EngineConfig, SandboxConfig
+from conf.schema import EngineConfig, SandboxConfig, StudentConfig
 from conf.sections.benchmark import ExamPart
 from models.hf.loading import load_tokenizer
 from models.rollout import Rollout
 from rewards.data import benchmarks
 from tasks.evaluation.comparison import Comparison, compare
 from tasks.evaluation.stored_answers import Answers, answer_inputs
+from tasks.rollouts.verified import Player
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS
 from tasks.workers import engine_process
@@ -87,16 +88,11 @@ ANSWERS: Answers = {"a": [row("a")], "b": [row("b", "wrong")]}
 
 
 def inputs_of(**changes: Any) -> dict[str, str]:
-    """What stored answers depend on besides their problems."""
-    part = changes.pop("part", SUMS)
-    arguments: dict[str, Any] = {
-        "checkpoint": Path("checkpoints/cafe42"),
-        "benchmark": benchmarks.configured(part),
-        "config": EngineConfig(),
-        "sandbox": SandboxConfig(),
-        "max_completion_tokens": 64,
-    }
-    return answer_inputs(part=part, **arguments | changes)
+    """What stored answers depend on besides their problems. `changes`: of part, sandbox, samples, or of the player."""
+    part, sandbox = changes.pop("part", SUMS), changes.pop("sandbox", SandboxConfig())
+    samples, engine = changes.pop("samples", 1), None
+    player = Player(Path("checkpoints/cafe42"), StudentConfig(), EngineConfig(), engine, 64)
+    return answer_inputs(player._replace(**changes), part, benchmarks.configured(part), sandbox, samples)
 
 
 def taken_quiz(folder: Path, solved: int, problems: int) -> Artifact:

@@ -13,6 +13,7 @@ from rewards.data.benchmarks import exam_problems
 from tasks.evaluation.answering import Examiner
 from tasks.evaluation.evaluate import LOOK, evaluate, look
 from tasks.evaluation.metrics import exam_figures
+from tasks.rollouts.verified import Player
 from tasks.tables import EVALUATIONS, read_table
 from tests.rewards.datasets import write_rows
 from tests.tasks.doubles.exam import SUMS, TableEngine
@@ -28,6 +29,10 @@ def fruit_exam(folder: Path, *names: str, **settings: Any) -> ExamPart:
     return ExamPart(benchmark="gsm8k", source=write_rows(folder / "test.jsonl", *rows), **settings)
 
 
+def player(checkpoint: Path, engine: Any, longest: int = 4096) -> Player:
+    return Player(checkpoint, StudentConfig(), EngineConfig(max_model_len=longest), engine, 64)
+
+
 def evaluated(
     folder: Path, student: Path, parts: Sequence[ExamPart], answers: dict[str, str], longest: int = 4096, **options: Any
 ) -> Any:
@@ -37,12 +42,8 @@ def evaluated(
     engine.figures = evaluate.write(
         folder,
         parts=tuple(parts),
-        checkpoint=student,
-        student=StudentConfig(),
-        config=EngineConfig(max_model_len=longest),
+        player=player(student, engine, longest),
         sandbox=SANDBOX,
-        max_completion_tokens=64,
-        engine=engine,
         exams=folder / "exams",
         **options,
     )
@@ -84,24 +85,19 @@ def test_only_the_first_problems_of_the_first_part_are_asked_in_the_nights_order
     assert table.problem_id.tolist() == [problem.problem_id for problem in asked]
 
 
-def examiner(student: Path, exams: Path) -> tuple[Examiner, TableEngine]:
-    engine: Any = TableEngine(student, {})
-    return Examiner(StudentConfig(), EngineConfig(), SANDBOX, 64, engine, exams), engine
-
-
 def test_only_what_is_not_stored_is_asked(tmp_path: Path, student: Path) -> None:
     """Neither another order nor another number of problems asks any of them again; another checkpoint does."""
     problems = exam_problems(SUMS.model_copy(update={"problems": 5}), SANDBOX)
-    first, engine = examiner(student, tmp_path / "exams")
-    rows = first.ask(SUMS, problems[:3], student)
+    first, engine = Examiner(SANDBOX, tmp_path / "exams"), TableEngine(student, {})
+    rows = first.ask(SUMS, problems[:3], player(student, engine))
     assert (first.answered, engine.calls, first.seconds > 0) == (3, 1, True)
-    again, idle = examiner(student, tmp_path / "exams")
-    assert again.ask(SUMS, problems[2::-1], student) == rows[::-1]
+    again, idle = Examiner(SANDBOX, tmp_path / "exams"), TableEngine(student, {})
+    assert again.ask(SUMS, problems[2::-1], player(student, idle)) == rows[::-1]
     assert (again.answered, idle.calls, again.seconds) == (0, 0, 0.0)
-    more = again.ask(SUMS, problems, student)
+    more = again.ask(SUMS, problems, player(student, idle))
     assert (again.answered, len(idle.asked), more[:3]) == (2, 2, rows)
-    other, engine = examiner(student, tmp_path / "exams")
-    other.ask(SUMS, problems, write_student(tmp_path / "other"))
+    other = Examiner(SANDBOX, tmp_path / "exams")
+    other.ask(SUMS, problems, player(write_student(tmp_path / "other"), engine))
     assert other.answered == 5
 
 
@@ -115,13 +111,9 @@ def looked(folder: Path, candidate: Path, engine: TableEngine, exams: Path, cham
         problems=problems,
         looks=(10, 20),
         alpha=0.025,
-        champion=champion,
-        candidate=candidate,
-        student=StudentConfig(),
-        config=EngineConfig(),
+        champion=player(champion, engine),
+        candidate=player(candidate, engine),
         sandbox=SANDBOX,
-        max_completion_tokens=64,
-        engine=engine,
         exams=exams,
     )
     return json.loads((folder / LOOK).read_text()), figures

@@ -50,7 +50,7 @@ def test_an_answer_that_the_grader_failed_on_is_not_stored(tmp_path: Path) -> No
         ({"samples": 4, "temperature": 0.5}, False),
         ({"config": EngineConfig(max_model_len=300)}, False),
         ({"sandbox": SandboxConfig(seconds=9.0)}, False),
-        ({"max_completion_tokens": 65}, False),
+        ({"max_tokens": 65}, False),
         ({"part": SUMS.model_copy(update={"margin": 0.2, "problems": 50, "levels": ("1", "2")})}, True),
         ({"sandbox": SandboxConfig(allow_missing=("landlock",))}, True),
     ],

@@ -224,7 +224,7 @@ def test_stored_answers_go_with_their_checkpoint(school: School) -> None:
     loser, serving = school.version("a loser", DATES[0]), school.version("serving", DATES[0], promote=True)
     for checkpoint in (serving, loser, Path("elsewhere")):
         for longest in (64, 65):
-            inputs = inputs_of(checkpoint=checkpoint, max_completion_tokens=longest)
+            inputs = inputs_of(checkpoint=checkpoint, max_tokens=longest)
             save_answers(school.home.exams, inputs, ANSWERS, 1.0)
         if checkpoint == serving:
             kept = {folder.name for folder in school.home.exams.iterdir()}
