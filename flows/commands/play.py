@@ -80,21 +80,11 @@ def _played(checkpoint: str, benchmark: Benchmark, problem: Problem, settings: N
     """Let a checkpoint play an episode with greedy decoding, and return its text for each turn."""
     import tempfile
 
-    from flows.evaluation.resolve_model import engine_for, resolve_model
-    from models.engine.environment import engine_environment
+    from flows.evaluation.resolve_model import player_of, resolve_model
     from tasks.evaluation.answering import answer_questions, render_prompts
-    from tasks.rollouts.verified import Player
-    from tasks.workers.worker import Worker
 
     model = resolve_model(checkpoint, "CHECKPOINT", settings.student, Home.here())
-    with tempfile.TemporaryDirectory() as folder:
-        path = model.named_by_digest(Path(folder))
-        engine = Worker("engine", engine_environment(), Path(folder) / "engine.log")
-        try:
-            limit = settings.exam.max_completion_tokens
-            player = Player(path, model.student, engine_for(settings.sampler, path), engine, limit)
-            prompts = render_prompts(benchmark, [problem], player)
-            (row,) = answer_questions(benchmark, [problem], prompts, player)
-        finally:
-            engine.close()
+    with tempfile.TemporaryDirectory() as folder, player_of(model, settings, Path(folder)) as player:
+        prompts = render_prompts(benchmark, [problem], player)
+        (row,) = answer_questions(benchmark, [problem], prompts, player)
     return texts_of(row["text"])

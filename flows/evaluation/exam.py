@@ -14,18 +14,15 @@ from prefect.runtime import deployment
 from conf.load import load_night, own_file
 from conf.schema import NightConfig
 from conf.storage.home import Home, InputError
-from flows.evaluation.resolve_model import EvaluatedModel, engine_for, resolve_model
+from flows.evaluation.resolve_model import EvaluatedModel, player_of, resolve_model
 from flows.run.preflight import check_exam
-from models.engine.environment import engine_environment
 from tasks.evaluation.comparison import compare
 from tasks.evaluation.evaluate import evaluate
 from tasks.evaluation.metrics import exam_figures
 from tasks.evaluation.statistics import probability, signed
 from tasks.monitoring.notify import show_text
-from tasks.rollouts.verified import Player
 from tasks.stage import Artifact
 from tasks.tables import EVALUATIONS, read_table
-from tasks.workers.worker import Worker
 
 FORMATS = (".jsonl", ".parquet", ".csv")  # for the file with every answer
 Figures = dict[str, dict[str, Any]]
@@ -70,13 +67,8 @@ def exam(
 
 
 def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Path) -> Artifact:
-    """Evaluate a model in a new engine, because two models may have different shapes."""
     folder.mkdir()
-    checkpoint = model.named_by_digest(folder)
-    engine = Worker("engine", engine_environment(), folder / "engine.log")
-    settings = engine_for(config.sampler, checkpoint)
-    player = Player(checkpoint, model.student, settings, engine, config.exam.max_completion_tokens)
-    try:
+    with player_of(model, config, folder) as player:
         return evaluate(
             folder,
             "evaluate",
@@ -86,8 +78,6 @@ def _evaluate(model: EvaluatedModel, config: NightConfig, home: Home, folder: Pa
             exams=home.exams,
             sampled=True,
         )
-    finally:
-        engine.close()
 
 
 def lines_of(outcome: Figures) -> list[str]:

@@ -1,15 +1,20 @@
-"""Finds the model for a standalone evaluation, and the digest under which its results are cached."""
+"""Finds the model for a standalone evaluation, whose results are cached under its digest, and starts its engine."""
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conf.schema import NEW, EngineConfig, LoraConfig, StudentConfig
+from conf.schema import NEW, EngineConfig, LoraConfig, NightConfig, StudentConfig
 from conf.storage.home import DIGEST, Home, InputError
+from models.engine.environment import engine_environment
 from models.hf.checkpoint import base_of, digest_folder, is_adapter, is_intact
 from tasks.registry.import_model import CODE, PATTERNS, check_loads, find_model
+from tasks.rollouts.verified import Player
+from tasks.workers.worker import Worker
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,21 @@ def resolve_model(source: str, option: str, student: StudentConfig, home: Home) 
         raise InputError(f"{option}: {folder} was changed or damaged; name another checkpoint")
     check_loads(folder, option, trusted)
     return EvaluatedModel(source, folder.resolve(), student.model_copy(update={"trust_remote_code": trusted}))
+
+
+@contextmanager
+def player_of(model: EvaluatedModel, config: NightConfig, folder: Path) -> Iterator[Player]:
+    """Yield a model as a player in an engine of its own, because two models may have different shapes.
+
+    `folder`: for the engine's log and, if need be, a link to the model (see `named_by_digest`).
+    """
+    checkpoint = model.named_by_digest(folder)
+    settings = engine_for(config.sampler, checkpoint)
+    engine = Worker("engine", engine_environment(), folder / "engine.log")
+    try:
+        yield Player(checkpoint, model.student, settings, engine, config.exam.max_completion_tokens)
+    finally:
+        engine.close()
 
 
 def engine_for(config: EngineConfig, checkpoint: Path) -> EngineConfig:

@@ -27,7 +27,7 @@ SHORT = ["engine.max_model_len=1000", "exam.max_completion_tokens=4"]
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> TinyEngine:
     engine = TinyEngine()
-    monkeypatch.setattr(flow, "Worker", lambda *_: engine)
+    monkeypatch.setattr("flows.evaluation.resolve_model.Worker", lambda *_: engine)
     return engine
 
 
