@@ -18,8 +18,10 @@ from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import TaskRun
 from prefect.runtime import flow_run
 
+from conf.schema import EngineConfig, StudentConfig
 from conf.sections.lessons import DistillConfig, EndpointConfig, TeacherConfig
 from conf.storage.durable import DiskFullError
+from tasks.rollouts.verified import Player
 from tasks.stage import MANIFEST, Artifact, Stage, committed, stage, uncommit
 from tasks.workers.worker import WorkerDiedError
 from tests.waiting import awaited
@@ -127,6 +129,10 @@ def teacher(url: str, model: str) -> DistillConfig:
     return DistillConfig(teacher=TeacherConfig(endpoint=EndpointConfig(base_url=url, model=model)))
 
 
+def player(engine: Any, temperature: float) -> Player:
+    return Player(Path("/here/cafe42"), StudentConfig(), EngineConfig(), engine, 8, temperature)
+
+
 @pytest.mark.parametrize(
     ("first", "same", "other"),
     [
@@ -137,13 +143,14 @@ def teacher(url: str, model: str) -> DistillConfig:
                 (Path("/here/cafe42"), Path("/there/cafe42"), Path("/here/c0ffee")),
                 (DistillConfig(steps=3), DistillConfig(steps=3), DistillConfig(steps=4)),
                 (teacher("http://a/v1", "m"), teacher("http://b/v1", "m"), teacher("http://a/v1", "n")),
+                (player("one", 0.0), player("other", 0.0), player("one", 1.0)),
             ]
         ],
     ],
-    ids=["a resource", "a checkpoint's folder", "a section's values", "a service's address"],
+    ids=["a resource", "a checkpoint's folder", "a section's values", "a service's address", "a player's engine"],
 )
 def test_a_changed_input_runs_again(tmp_path: Path, first: Any, same: Any, other: Any) -> None:
-    """What is no input: a resource, where a checkpoint lies, where a service listens."""
+    """What is no input: a resource, where a checkpoint lies, where a service listens, which process is the engine."""
     notes = Notes()
     for arguments, runs in ((first, 1), (same, 1), (other, 2), (first, 3)):
         notes(tmp_path, **arguments)
