@@ -8,11 +8,11 @@ from typing import Any
 
 from prefect.runtime import flow_run
 
-from conf.log import log
 from conf.sections.redact import redact
 from conf.storage.durable import disk_is_full
 from conf.storage.home import SHORT_REPORT, NightError
 from conf.storage.locks import AliasesHeldError
+from conf.storage.log import log
 from flows.evaluation.night_exam import log_exams
 from flows.grpo import Rounds
 from flows.run.context import Night

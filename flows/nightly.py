@@ -14,12 +14,12 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, State
 
 from conf.load import load_night, own_file
-from conf.log import log
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.durable import DiskFullError, disk_full_error, disk_is_full
 from conf.storage.home import SHORT_REPORT, START, Home
 from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_for_server
+from conf.storage.log import log
 from flows.evaluation.night_exam import decide_night, first_student
 from flows.finish import finish, prefect_page
 from flows.grpo import Rounds

@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from conf.log import log
 from conf.schema import TrainerConfig
 from conf.storage.home import NightError
+from conf.storage.log import log
 from models.engine.sync_probe import Probe, take_probe, write_probe
 from models.hf import lora
 from models.hf.checkpoint import base_of, copy_companions, digest_folder, is_adapter

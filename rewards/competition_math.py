@@ -9,9 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from conf.log import log
 from conf.sections.benchmark import LEVELS
 from conf.storage.home import InputError
+from conf.storage.log import log
 from rewards.data.dataset_rows import Excluded, data_file, drop_excluded, hub_rows, read_once, read_rows
 from rewards.symbolic.boxed import has_box, last_boxed
 from rewards.symbolic.equivalence import MathWorkersError, Outcome, compare

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from conf.log import log
 from conf.storage.home import Home, InputError, require_writable
+from conf.storage.log import log
 
 NIGHT = "the night "  # how a night names itself in its lock, before its date
 QUERY_SECONDS = 0.35  # how long to retry: a process that only checks who holds a lock takes it for an instant

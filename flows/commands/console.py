@@ -12,9 +12,9 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from conf.log import log
 from conf.schema import NightConfig
 from conf.storage.layout import committed_rounds
+from conf.storage.log import log
 from flows.run.history import first_start
 from flows.run.speed import minutes_left
 from tasks.workers.worker import HoursOverError

@@ -21,10 +21,10 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 from prefect.states import AwaitingRetry, Completed, Crashed
 
 from conf.load import load_night, own_file
-from conf.log import log
 from conf.sections.hours import clocks_in
 from conf.storage.home import NIGHTS, SUMMARY, Home
 from conf.storage.locks import holder
+from conf.storage.log import log
 from flows.run.dates import date_of_night
 from tasks.monitoring.tracking import HOME_TAG, NIGHT_RUNS, home_mark
 

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
 
-from conf.log import log
 from conf.sections.redact import PREFECT, without_password
 from conf.storage.home import Home, NightError
+from conf.storage.log import log
 from flows.run.child import Child, start_child
 from flows.web.address import HERE, HOSTS, PREFECT_PORT, Address, free_port
 

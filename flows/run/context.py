@@ -13,12 +13,12 @@ from typing import Any
 from prefect import Task
 
 from conf.load import differences, frozen_yaml, identity, load_night
-from conf.log import log
 from conf.schema import NightConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.durable import make_folder, sync, write_atomically
 from conf.storage.home import Home, InputError, inside
 from conf.storage.layout import round_path
+from conf.storage.log import log
 from flows.run.budget import LATE, end_of_asking
 from flows.run.dates import Hours
 from flows.run.edges import Edges

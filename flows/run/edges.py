@@ -9,8 +9,8 @@ from prefect import Flow
 from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-from conf.log import log
 from conf.storage.layout import run_name
+from conf.storage.log import log
 from tasks.stage import Artifact
 
 R = TypeVar("R")

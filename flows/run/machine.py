@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from conf.log import log
 from conf.schema import NightConfig
 from conf.storage.durable import existing_folder, free_bytes
 from conf.storage.home import Home, InputError, why_unwritable
+from conf.storage.log import log
 from models.hf.hardware import GIB, compute_dtype, memory, output_of, resolve_device
 
 Level = Literal["ok", "warning", "error"]

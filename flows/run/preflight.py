@@ -6,11 +6,11 @@ from typing import Any
 
 from prefect.settings import get_current_settings
 
-from conf.log import log
 from conf.schema import NightConfig, SandboxConfig
 from conf.sections.benchmark import PROGRAMS
 from conf.sections.redact import PREFECT, without_password
 from conf.storage.home import SUMMARY, Home, InputError
+from conf.storage.log import log
 from flows.run.machine import Finding, require_machine
 from flows.run.speed import Forecast, forecast
 from flows.training.quizzes import BETWEEN_ROUNDS, is_quizzed, quiz_part

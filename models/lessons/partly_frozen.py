@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import Module, ModuleList
 from transformers import PreTrainedModel
 
-from conf.log import log
+from conf.storage.log import log
 from models.packing.attention import ATTENTION
 from models.packing.packing import Pack, answer_groups, hidden_states, pack
 from models.packing.self_check import choose_packing, packed_logprobs

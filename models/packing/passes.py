@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedModel
 
-from conf.log import log
 from conf.storage.home import NightError
+from conf.storage.log import log
 from models.hf.hardware import GIB
 from models.hf.memory_plan import LEAST_TOKENS, Passes, Shape
 from models.packing.lean_layers import recompute_layers

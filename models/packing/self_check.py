@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from conf.log import log
+from conf.storage.log import log
 from models.packing.attention import ATTENTION
 from models.packing.logprobs import token_logprobs
 from models.packing.packing import Group, Pack, hidden_states, pack

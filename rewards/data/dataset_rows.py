@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from conf.log import log
 from conf.storage.home import InputError
 from conf.storage.journal import read_object
+from conf.storage.log import log
 from rewards.verifier import Benchmark, Problem, Split
 
 Item = TypeVar("Item")

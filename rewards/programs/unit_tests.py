@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-from conf.log import log
 from conf.schema import SandboxConfig
+from conf.storage.log import log
 from rewards.programs.policy import tolerated
 from rewards.sandbox import Program, Sandbox, SandboxUnavailable
 from rewards.verifier import Attempt, Score

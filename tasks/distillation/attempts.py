@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from conf.load import config_of
-from conf.log import log
 from conf.storage.home import NIGHTS
 from conf.storage.layout import passes, rounds
+from conf.storage.log import log
 from rewards.verifier import Problem
 from tasks.rollouts.verdicts import FAILED, GIVEN
 from tasks.stage import MANIFEST, committed

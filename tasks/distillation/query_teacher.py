@@ -5,8 +5,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from conf.log import log
 from conf.sections.lessons import TeacherConfig
+from conf.storage.log import log
 from models.hf.teacher_client import Question, Replies, answered_before, ask
 from rewards.data.contamination import exam_index
 from tasks.distillation.attempts import PractisedProblem, earlier_rounds, practised_problems, rounds_of

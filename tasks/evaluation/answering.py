@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conf.log import log
 from conf.schema import SandboxConfig
 from conf.sections.benchmark import ExamPart
+from conf.storage.log import log
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout
 from models.transcript import Transcript

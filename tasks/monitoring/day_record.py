@@ -6,9 +6,9 @@ from datetime import date
 
 from mlflow.utils.mlflow_tags import MLFLOW_RUN_NOTE
 
-from conf.log import log
 from conf.schema import NightConfig
 from conf.storage.home import Home
+from conf.storage.log import log
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 
 SOURCE = "nightschool teach"

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from conf.log import log
 from conf.storage.durable import read_json, write_atomically
+from conf.storage.log import log
 
 FILE, EARLY = "incidents.jsonl", "ended_early.json"
 

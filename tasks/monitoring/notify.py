@@ -16,9 +16,9 @@ import httpx
 from prefect.artifacts import create_markdown_artifact
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from conf.log import log
 from conf.storage.durable import read_json, write_atomically
 from conf.storage.home import InputError
+from conf.storage.log import log
 from tasks.monitoring.alarms import Alarm
 from tasks.monitoring.tracking import Tracking
 from tasks.report.text import plain_line

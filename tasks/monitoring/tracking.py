@@ -20,11 +20,11 @@ from mlflow.utils.mlflow_tags import MLFLOW_DATASET_CONTEXT, MLFLOW_GIT_COMMIT, 
 from requests import RequestException
 
 from conf.load import frozen_yaml
-from conf.log import log
 from conf.schema import NightConfig, Section
 from conf.sections.redact import MLFLOW, without_password
 from conf.storage.durable import disk_is_full, write_atomically
 from conf.storage.home import Home
+from conf.storage.log import log
 from rewards.verifier import Problem
 
 UNREACHABLE = (MlflowException, RequestException)  # raised if MLflow, or its store of artifacts, does not answer

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from huggingface_hub import snapshot_download
 
-from conf.log import log
 from conf.schema import NEW, NEW_SIZES, StudentConfig
 from conf.storage.durable import make_folder, read_json, room_for
 from conf.storage.home import Home, InputError
+from conf.storage.log import log
 from models.engine.environment import trainer_environment
 from models.hf.checkpoint import keep, new_draft, write_lineage
 from models.hf.hardware import return_freed_memory

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from conf.load import load_night
-from conf.log import log
 from conf.sections.benchmark import ExamPart
+from conf.storage.log import log
 from rewards.data.benchmarks import configured
 from rewards.environments.episodes import replay, texts_of
 from rewards.verifier import Turn

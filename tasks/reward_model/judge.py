@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from numpy import ndarray
 from scipy.stats import rankdata
 
-from conf.log import log
 from conf.sections.lessons import EndpointConfig
+from conf.storage.log import log
 from models.hf.teacher_client import JUDGE_KEY, Question, Replies, ask
 from tasks.tables import Row
 

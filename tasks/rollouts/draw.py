@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
-from conf.log import log
 from conf.schema import BenchmarkConfig, GrpoConfig
+from conf.storage.log import log
 from rewards.data.contamination import exam_index
 from rewards.verifier import Benchmark, Problem
 from tasks.rollouts.curriculum import arm_of, weights_of

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from conf.log import log
 from conf.storage.home import InputError
+from conf.storage.log import log
 from models.hf.bridge import Bridge
 from models.hf.loading import load_tokenizer, prompt_tokens
 from models.rollout import Rollout

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from conf.log import log
 from conf.schema import BenchmarkConfig, RewardConfig, SandboxConfig
 from conf.storage.home import NightError
+from conf.storage.log import log
 from rewards.data import benchmarks
 from rewards.verifier import Attempt, Benchmark, Score
 from tasks.rollouts.verdicts import FAILED

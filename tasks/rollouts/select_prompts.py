@@ -5,9 +5,9 @@ import random
 from collections.abc import Sequence, Set
 from pathlib import Path
 
-from conf.log import log
 from conf.schema import BenchmarkConfig, GrpoConfig, StudentConfig
 from conf.storage.home import InputError
+from conf.storage.log import log
 from models.hf.loading import Tokenizer, answer_tokens, encode, load_tokenizer, prompt_tokens
 from rewards.data import benchmarks
 from rewards.verifier import Benchmark, Problem

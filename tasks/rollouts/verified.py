@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from conf.log import log
 from conf.schema import EngineConfig, StudentConfig
+from conf.storage.log import log
 from models.engine.sync_probe import SyncError
 from models.rollout import Rollout
 from tasks.workers import engine_process

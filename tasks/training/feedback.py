@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from conf.log import log
 from conf.schema import StudentConfig, TrainerConfig
 from conf.sections.lessons import CorrectionsConfig, FeedbackConfig, LessonConfig, PicksConfig, WordsConfig
+from conf.storage.log import log
 from models.hf.checkpoint import learned
 from models.lessons.pace import MOST_STEPS, Pace
 from tasks.journal.tables import CORRECTIONS, FEEDBACK, PREFERENCES, WORDS

@@ -12,10 +12,10 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from conf.log import log
 from conf.schema import TrainerConfig
 from conf.storage.durable import make_folder, room_for, sync, sync_folder
 from conf.storage.home import NightError
+from conf.storage.log import log
 from models.hf.checkpoint import make_durable
 from tasks.rollouts.sample import sampled_rollouts
 from tasks.stage import Artifact, stage, worker_died

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from conf.log import log
 from conf.storage.durable import read_json, write_atomically
+from conf.storage.log import log
 from tasks.evaluation.stored_answers import versions
 from tasks.workers.connection import connect
 from tasks.workers.heartbeat import POLL
