@@ -14,5 +14,5 @@ def make(folder: Path) -> Path:
     """
     if SCHOOL.resolve() in folder.resolve().parents:
         Home(SCHOOL.resolve()).make_private()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
