@@ -17,7 +17,7 @@ from tasks.pretraining.new_model import new_model, new_tokenizer, save
 from tasks.pretraining.texts import texts
 
 BATCH, LENGTH = 4, 256  # sequences in a step, and tokens in each
-RATES = {"1M": 3e-3, "5M": 1e-3, "15M": 1e-3, "49M": 6e-4}  # the peak learning rate
+RATES = {"1M": 3e-3, "5M": 1e-3, "15M": 5e-4, "49M": 4e-4}  # the peak learning rate
 TOKENS = {"1M": 1_000_000, "5M": 8_000_000, "15M": 20_000_000, "49M": 40_000_000}
 WARMUP, COOLDOWN = 0.05, 0.4  # shares of the steps in which the rate rises from 0, and falls to 0 again
 TOKENS_A_TEXT = 60  # of a generated text, on average
