@@ -12,7 +12,8 @@ def make(folder: Path) -> Path:
 
     Raises InputError if `school` is not a folder.
     """
-    if SCHOOL.resolve() in folder.resolve().parents:
+    private = SCHOOL.resolve() in folder.resolve().parents
+    if private:
         Home(SCHOOL.resolve()).make_private()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
     return folder
