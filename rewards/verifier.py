@@ -142,7 +142,7 @@ class Benchmark(Protocol):
 
     def score_one(self, attempt: Attempt) -> Score:
         """Return one attempt's score. Enough for a benchmark that gains nothing from grading attempts together."""
-        return self.score([attempt])[0]
+        raise NotImplementedError
 
     def question_prompt(self, examples: Sequence[Problem]) -> str:
         """Return a prompt that asks the student to write a problem like `examples`; empty if that is not supported."""

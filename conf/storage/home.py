@@ -25,7 +25,10 @@ class NightError(Exception):
 LAYOUT = 2  # the version of a home's folders and files
 EARLIER = 1  # an older layout, which is upgraded (`tasks/journal/carry_over.py`)
 # A folder that contains any of these is a home, even if no night has finished in it.
-PARTS = "journal nights checkpoints students exams prefect mlflow.db night.lock layout.json config.yaml".split()
+PARTS = (
+    *("journal", "nights", "checkpoints", "students", "exams", "prefect"),
+    *("mlflow.db", "night.lock", "layout.json", "config.yaml"),
+)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 

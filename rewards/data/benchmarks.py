@@ -25,7 +25,8 @@ from rewards.programs.unit_tests import DEFAULT_SANDBOX
 from rewards.triviaqa import TriviaQa
 from rewards.verifier import Benchmark, Problem
 
-OPTIONAL_MEMBERS = [name for name in vars(Benchmark) if not name.startswith("_") and name not in ("problems", "score")]
+REQUIRED = ("problems", "score", "score_one")
+OPTIONAL_MEMBERS = [name for name in vars(Benchmark) if not name.startswith("_") and name not in REQUIRED]
 
 
 def load(name: str, sandbox: SandboxConfig = DEFAULT_SANDBOX) -> Benchmark:

@@ -1,4 +1,4 @@
-"""Fitting a reward model: always the same bits, at the loss's optimum, and the champion's layers stay as they are."""
+"""Fitting a reward model: it is reproducible, reaches the loss's optimum, and leaves the champion's layers alone."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tests.models.support.tiny_picks import tiny_picks
 TRAINER = trainer_config()
 
 
-def test_it_comes_to_the_same_bits_and_leaves_the_layers_as_they_are(folder: Path) -> None:
+def test_a_fit_is_reproducible_and_leaves_the_layers_alone(folder: Path) -> None:
     before = dict(RewardModel(folder, TRAINER).model.named_parameters())
     first, second = (fit(folder, tiny_picks(20, seed=1), TRAINER) for _ in range(2))
     assert first.head.equal(second.head)

@@ -29,8 +29,8 @@ JUDGED = [RatedAnswer(prompt, answer, rating=1.0 if len(answer) < 4 else -1.0) f
 pytestmark = pytest.mark.usefixtures("exact")
 
 
-def test_adapters_begin_otherwise_on_each_checkpoint_but_always_alike_on_one(folder: Path, tmp_path: Path) -> None:
-    """And its weights are rounded by other thresholds: those that one night's small steps left, the next may change."""
+def test_each_checkpoint_has_adapters_and_rounding_thresholds_of_its_own(folder: Path, tmp_path: Path) -> None:
+    """So weights that one night's small steps don't change, the next night's may."""
     other = Path(shutil.copytree(folder, tmp_path / "other"))
     first, again, second = (Trainer(each, config_with(0.0)).weights for each in (folder, folder, other))
     adapters = {name: weight for name, weight in first.trained.items() if "lora_A" in name}
