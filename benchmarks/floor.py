@@ -6,8 +6,9 @@ Each size is pretrained once per seed, on a million tokens of generated texts (`
 conf/small.yaml with fixed numbers of steps and rounds teaches sums of one step: in the arm `lesson`, a lesson comes
 before the rounds; in `none`, the rounds begin with a student that was never shown a solution in the form that the exam
 asks for. A severe alarm ends the rounds early. Each night is a line in docs/floor.jsonl and is not run again; what was
-interrupted goes on. Writes docs/floor.png, and the table between the markers in docs/floor.md. `--seeds` without a seed
-only writes these.
+interrupted goes on. The students from before and after the rounds also answer each problem of the exam 16 times at
+temperature 1 (*mean@16*), as they do in the rounds. Writes docs/floor.png, and the table between the markers in
+docs/floor.md. `--seeds` without a seed only writes these.
 """
 
 import json
@@ -21,10 +22,10 @@ import numpy as np
 from benchmarks.inputs.options import options
 from benchmarks.inputs.pretrained import pretrained
 from benchmarks.inputs.school import SCHOOL
-from benchmarks.nights.whole import outcome, whole_night
+from benchmarks.nights.whole import outcome, sampled, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import detectable_mean, mean_difference
-from benchmarks.outputs.records import Run, by, flips, ordered, sweep
+from benchmarks.outputs.records import Run, by, flips, ordered, sampled_p, sweep
 from conf.load import STARTER
 from conf.schema import NEW_SIZES
 from flows.run.history import read_round_metrics
@@ -35,6 +36,7 @@ RESULTS, PICTURE, PAGE = (Path("docs/floor").with_suffix(kind) for kind in (".js
 CONFIG = STARTER.with_name("small.yaml")
 RATES = {"1M": (2e-3, 3e-4), "5M": (1e-3, 2e-4), "15M": (6e-4, 1e-4), "49M": (4e-4, 5e-5)}  # of lesson and rounds
 LARGE = ("grpo.prompts_per_round=96", "grpo.group_size=16")  # answers of a small student cost next to nothing
+EXAM = {"benchmark": "arithmetic", "levels": ["1"], "samples": 16}
 ARMS = {"lesson": "stages=[distill, {grpo: 60}]", "none": "stages=[{grpo: 20}]"}  # without a right answer, no update
 
 
@@ -55,6 +57,7 @@ def night(size: str, seed: int, arm: str) -> Run:
     curve = (student / CURVE).read_text().splitlines()
     return {
         **outcome(found),
+        **sampled(found, CONFIG, EXAM, 48),
         "rounds": found["rounds"],
         "pretrained": sum(json.loads(line)["loss"] for line in curve[-20:]) / len(curve[-20:]),
         "reward": [round(figures["reward"], 4) for figures in read_round_metrics(found["folder"])],
@@ -67,30 +70,37 @@ def table(runs: Sequence[Run]) -> str:
     `practised`: the mean reward of the first and of the last ten rounds.
     """
     runs = ordered(runs, size=NEW_SIZES, seed=None)
-    columns = "size | seed | arm | pretraining loss, nats | untouched | before the rounds | after | p | rounds"
-    return "\n".join([markdown(f"{columns} | practised | minutes", map(_row, runs)), "", *_pooled(runs)])
+    columns = "size | seed | arm | pretraining loss, nats | untouched | before the rounds | after | p"
+    columns += " | mean@16 | rounds | practised | minutes"
+    return "\n".join([markdown(columns, map(_row, runs)), "", *_pooled(runs)])
 
 
 def _row(run: Run) -> list[Any]:
     shares = [f"{right / n:.3f}" for right, n in (run[when] for when in ("untouched", "before", "after"))]
     p, minutes = mcnemar(run["gained"], run["lost"]), run["minutes"]
     known = [run["size"], run["seed"], run["arm"], f"{run['pretrained']:.2f}"]
+    mean = "{:.3f} → {:.3f}".format(*run["mean_at_16"])
     practised = f"{fmean(run['reward'][:10]):.2f} → {fmean(run['reward'][-10:]):.2f}"
-    return [*known, *shares, f"{p:.2g}", run["rounds"], practised, "–" if minutes is None else f"{minutes:.0f}"]
+    return [*known, *shares, f"{p:.2g}", mean, run["rounds"], practised, "–" if minutes is None else f"{minutes:.0f}"]
 
 
 def _pooled(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield, by size and arm, the flips of all seeds with their one-sided exact test, and the mean gain by seed.
+    """Yield, by size and arm, what the rounds changed: greedy answers gained and lost, and the shares of sampled ones.
 
-    The test is about these students; the gain has Student's 95 % interval, and the smallest that would be detected.
+    The one-sided exact tests are about these students; the mean gains by seed have Student's 95 % interval, and the
+    smallest gain that would be detected.
     """
     for (size, arm), same in by(runs, "size", "arm").items():
         gained, lost, p = flips(same)
-        gains = [(run["gained"] - run["lost"]) / run["after"][1] for run in same]
-        least = detectable_mean(np.array(gains), 0.05)
-        changed = f"p = {p:.2g}; by seed {mean_difference(gains)}"
-        changed += "" if least is None else f", {least:+.3f} would be detected"
-        yield f"- {size}, *{arm}*: the rounds gained {gained} answers, lost {lost} ({changed})."
+        greedy = [(run["gained"] - run["lost"]) / run["after"][1] for run in same]
+        means = [after - before for before, after in (run["mean_at_16"] for run in same)]
+        yield f"- {size}, *{arm}*: {gained} answers gained, {lost} lost (p = {p:.2g}; by seed {_by_seed(greedy)});"
+        yield f"  mean@16 by seed {_by_seed(means)} (p = {sampled_p(same):.2g})."
+
+
+def _by_seed(gains: Sequence[float]) -> str:
+    least = detectable_mean(np.array(gains), 0.05)
+    return mean_difference(gains) + ("" if least is None else f", {least:+.3f} would be detected")
 
 
 def draw(runs: Sequence[Run]) -> None:

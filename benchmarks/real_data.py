@@ -11,27 +11,21 @@ again; interrupted nights resume. Writes docs/real-data.png, and the tables betw
 """
 
 import argparse
-import json
 import os
-import tempfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from benchmarks.inputs.school import SCHOOL
-from benchmarks.machine.child import nightschool
-from benchmarks.nights.whole import outcome, whole_night
+from benchmarks.nights.whole import outcome, sampled, whole_night
 from benchmarks.outputs.page import fill, markdown, picture
 from benchmarks.outputs.power import mean_difference
-from benchmarks.outputs.records import Run, flips, sweep
+from benchmarks.outputs.records import Run, flips, sampled_p, sweep
 from conf.load import STARTER, load_night
 from flows.run.history import read_round_metrics
 from rewards.data.dataset_rows import DATA_VARIABLE
-from tasks.evaluation.statistics import sign_flip
 
 RESULTS, PICTURE, PAGE = (Path("docs/real-data").with_suffix(kind) for kind in (".jsonl", ".png", ".md"))
 NAME = "benchmarks.real_data"
@@ -72,29 +66,15 @@ def night(data: str, arm: str, seed: int, settings: Sequence[str]) -> Run:
     home = SCHOOL / "real-data" / "-".join([data, arm, str(seed), *(each.replace("/", " ") for each in settings)])
     found = whole_night(home, *every, config=CONFIGS[data])
     rounds = read_round_metrics(found["folder"])
-    part = {"levels": list(config.benchmarks[0].levels or ()) or None, "problems": PROBLEMS, "samples": SAMPLES}
-    target = json.dumps({"benchmark": data} | {name: value for name, value in part.items() if value})
-    exam = f'exam={{"target": {target}, "max_completion_tokens": {config.exam.max_completion_tokens}}}'
-    before, after = sampled(home, found["digests"], CONFIGS[data], exam)
+    part: dict[str, Any] = {"benchmark": data, "problems": PROBLEMS, "samples": SAMPLES}
+    if levels := config.benchmarks[0].levels:
+        part["levels"] = list(levels)
     return {
         **outcome(found),
-        "mean_at_8": [before.mean(), after.mean()],
-        "differences": Counter(f"{8 * difference:.0f}" for difference in after - before),  # problems by eighths gained
+        **sampled(found, CONFIGS[data], part, config.exam.max_completion_tokens),
         "reward": [round(figures["reward"], 4) for figures in rounds],
         "signal": [round(figures["useful_groups"] / figures["groups"], 3) for figures in rounds],
     }
-
-
-def sampled(home: Path, digests: Mapping[str, str], config: Path, exam: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return each problem's share of right answers before and after the rounds, with problems in the same order."""
-    with tempfile.NamedTemporaryFile(suffix=".parquet") as rows:
-        models = [digests["candidate"], "--against", digests["distilled"]]
-        arguments = [*models, "--config", str(config), "--set", exam, "--rows", rows.name]
-        nightschool(home, "evaluate", *arguments)
-        table: Any = pd.read_parquet(rows.name)
-    shares = table[table.sampled].groupby(["checkpoint", "problem_id"]).correct.mean()
-    before, after = (shares[digests[role]].sort_index() for role in ("distilled", "candidate"))
-    return before.to_numpy(dtype=float), after.to_numpy(dtype=float)
 
 
 def tables(runs: Sequence[Run]) -> str:
@@ -132,18 +112,16 @@ def _pooled(runs: Sequence[Run]) -> Iterator[list[Any]]:
     for kind in dict.fromkeys(map(_kind, runs)):
         group = [run for run in runs if _kind(run) == kind]
         gained, lost, p = flips(group)
-        eighths = sum((Counter(run["differences"]) for run in group), Counter[str]())
-        values = np.repeat([int(value) / 8 for value in eighths], [*eighths.values()])
         greedy = [(run["gained"] - run["lost"]) / run["after"][1] for run in group]
-        sampled = [after - before for before, after in (run["mean_at_8"] for run in group)]
+        means = [after - before for before, after in (run["mean_at_8"] for run in group)]
         yield [
             *kind,
             len(group),
             f"{gained}, {lost}",
             f"{p:.2g}",
             mean_difference(greedy),
-            mean_difference(sampled),
-            f"{sign_flip(values):.2g}",
+            mean_difference(means),
+            f"{sampled_p(group):.2g}",
         ]
 
 

@@ -1,9 +1,14 @@
 """Whole nights, each in a home of its own."""
 
 import datetime
+import json
+import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from benchmarks.inputs.school import make
 from benchmarks.machine.child import nightschool
@@ -41,3 +46,21 @@ def outcome(found: dict[str, Any]) -> dict[str, Any]:
     looks = {"untouched": found["accuracy"]["champion"], "before": growth["before"], "after": growth["after"]}
     solved = {name: [round(one["accuracy"] * one["n"]), int(one["n"])] for name, one in looks.items()}
     return {"minutes": found["minutes"], **solved, "gained": growth["gained"], "lost": growth["lost"]}
+
+
+def sampled(found: dict[str, Any], config: Path, target: dict[str, Any], max_completion_tokens: int) -> dict[str, Any]:
+    """Have the students from before and after a night's rounds sample answers, `target["samples"]` to each problem.
+
+    Returns `mean_at_<samples>`, the shares of right answers before and after, and `differences`, the number of problems
+    by how many more of their answers are right afterwards.
+    """
+    before, after = found["digests"]["distilled"], found["digests"]["candidate"]
+    exam = f'exam={{"target": {json.dumps(target)}, "max_completion_tokens": {max_completion_tokens}}}'
+    with tempfile.NamedTemporaryFile(suffix=".parquet") as rows:
+        arguments = [after, "--against", before, "--config", str(config), "--set", exam, "--rows", rows.name]
+        nightschool(found["folder"].parents[1], "evaluate", *arguments)
+        table: Any = pd.read_parquet(rows.name)
+    shares = table[table.sampled].groupby(["checkpoint", "problem_id"]).correct.mean().astype(float)
+    more = target["samples"] * (shares[after] - shares[before])
+    means = [float(shares[digest].mean()) for digest in (before, after)]
+    return {f"mean_at_{target['samples']}": means, "differences": Counter(f"{each:.0f}" for each in more)}

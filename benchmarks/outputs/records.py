@@ -6,15 +6,17 @@ import os
 import platform
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from models.hf.hardware import compute_dtype, resolve_device
-from tasks.evaluation.statistics import mcnemar
+from tasks.evaluation.statistics import mcnemar, sign_flip
 
 Run = dict[str, Any]
 
@@ -71,6 +73,12 @@ def flips(runs: Sequence[Run]) -> tuple[int, int, float]:
     """Return how many answers all runs together gained and lost, and the p-value of the one-sided exact test."""
     gained, lost = (sum(run[name] for run in runs) for name in ("gained", "lost"))
     return gained, lost, mcnemar(gained, lost)
+
+
+def sampled_p(runs: Sequence[Run]) -> float:
+    """Return the p-value of the one-sided exact test on each problem's number of right sampled answers (`sampled`)."""
+    changes = sum((Counter(run["differences"]) for run in runs), Counter[str]())
+    return sign_flip(np.repeat([float(more) for more in changes], [*changes.values()]))
 
 
 def machine() -> str:
