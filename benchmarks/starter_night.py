@@ -3,7 +3,7 @@
     python -m benchmarks.starter_night --seeds 1 2 3 [--variant supervision]
 
 The variant `at 2e-5` is the former recipe. `supervision` spends the minutes of the rounds on more worked solutions;
-`instructions` also practises following instructions (needs `pip install .[environments]`). Each night has its own home
+`instructions` also practises following instructions (`pip install -e '.[environments]'`). Each night has its own home
 under `school/starter-night/`. Each finished night is a line in docs/starter-night.jsonl and is not run again on the
 same kind of machine; interrupted nights resume. Writes the table in docs/performance.md, and docs/starter-night.png of
 the shipped nights on the last machine. Two extra exams ask all problems, after the lessons and after the rounds; the

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prefect import flow
-from prefect.runtime import flow_run
+from prefect.runtime import deployment, flow_run
 from prefect.states import Completed, State
 
 from conf.load import load_night, own_file
@@ -91,7 +91,8 @@ def nightly(
             prepare_home(home)
             claim_flow_run(home)
             if summary := finished_summary(home, date):
-                return summary
+                again = deployment.id is None or flow_run.get_run_count() > 1
+                return summary if again else Completed(name=REFUSED, message=f"the night {date} is finished already")
             if not checked and (found := check_night(home, config, resumed)):
                 log.info(found.sentence)
             freeze_config(home.night(date), config, fresh=False, no_promote=no_promote)

@@ -70,14 +70,17 @@ class JudgeConfig(Section):
 class DistillConfig(Section):
     """Supervised training on worked solutions."""
 
-    steps: Annotated[int, Field(ge=0)] = Field(default=12, description="maximum optimizer steps; 0: skip the stage")
+    steps: Annotated[int, Field(ge=0)] = Field(
+        default=12, description="maximum optimizer steps, of `self_distill`, too; 0: skip both"
+    )
     max_epochs: Positive = Field(
         default=4, description="maximum passes over the worked solutions; few give fewer steps"
     )
     batch_size: Positive = Field(default=16, description="worked solutions per step")
     learning_rate: Rate = Field(default=2e-5, description="learning rate after a warm-up of two steps")
     trained_student_rate: Rate = Field(
-        default=1e-5, description="upper limit of the learning rate once an earlier night has produced the champion"
+        default=1e-5,
+        description="upper limit of the learning rate if an earlier night trained the model that the night begins with",
     )
     schedule: Literal["constant", "linear"] = Field(
         default="constant", description="learning rate after the warm-up: constant, or falling linearly to 0"

@@ -15,6 +15,7 @@ from rich.table import Table
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.home import Home, InputError
+from conf.storage.log import warnings
 from flows.run.dates import date_of_night
 from flows.run.levels import with_next_level
 from flows.run.machine import (
@@ -90,12 +91,15 @@ def _night(home: Home, config: NightConfig) -> Iterator[Finding]:
     """Run the checks that every night starts with, and yield a finding for each."""
     for name, check in night_checks(home, config).items():
         try:
-            check()
+            with warnings() as logged:
+                check()
         except InputError as error:
             found, _, advice = str(error).partition("; ")
             yield Finding(name, "error", found, advice or "correct the configuration")
         else:
-            yield Finding(name, "ok", "ready")
+            yield from (Finding(name, "warning", *each.split("; ", 1)) for each in logged)
+            if not logged:
+                yield Finding(name, "ok", "ready")
 
 
 def _speed(home: Home, config: NightConfig) -> Finding:
@@ -112,7 +116,8 @@ def _speed(home: Home, config: NightConfig) -> Finding:
         )
     if found.enough is None:
         return Finding("speed", "ok", found.sentence)
-    return Finding("speed", "warning", found.sentence, f"give the night more time: --set budget_minutes={found.enough}")
+    advice = f"give the night {found.enough} minutes (budget_minutes, deadline)"
+    return Finding("speed", "warning", found.sentence, advice)
 
 
 def _cores() -> Finding:

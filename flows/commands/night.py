@@ -17,6 +17,7 @@ from conf.sections.hours import clocks_in, time_zone
 from conf.sections.redact import redact
 from conf.storage.home import SHORT_REPORT, Home, InputError, NightError
 from conf.storage.locks import NIGHT, NightRunningError, hold, refuse_if_night_running
+from conf.storage.log import warnings
 from flows.commands.options import AsJson, Config, Overrides, configuration, print_json
 from flows.run.dates import Hours, check_deadline, checked_date, date_of_night
 
@@ -98,7 +99,11 @@ def _summary(
         check_identity(folder, config)
     else:
         check_deadline(config, date, now)
-    if found := check_night(home, config, resumed):
+    with warnings() as logged:
+        found = check_night(home, config, resumed)
+    for each in logged:
+        _say(each)
+    if found:
         end = datetime.fromtimestamp(Hours.of(config, date).end, time_zone(config.deadline_time_zone))
         _say(f"The night {date} ends at about {end:%H:%M}. {found.sentence}")
     try:

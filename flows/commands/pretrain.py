@@ -36,4 +36,5 @@ def pretrain(
     if as_json:
         print_json({"student": str(folder)})
         return
-    print(f"The student is in {folder}; to train it: nightschool night --set 'student.source={{new: {size}}}'")
+    how = f"nightschool night --set name=new-{size.lower()} --set 'student.source={{new: {size}}}'"
+    print(f"The student is in {folder}; to train it: {how}")

@@ -1,6 +1,7 @@
 """A benchmark of instructions that a program can verify (after IFEval, Zhou et al. 2023, arXiv:2311.07911).
 
-To use it, `pip install .[environments]` and configure `{name: "rewards.data.if_verifiable:IfVerifiable", weight: 0.2}`.
+To use it, `pip install -e '.[environments]'`, and configure
+`{name: "rewards.data.if_verifiable:IfVerifiable", weight: 0.2}`.
 """
 
 import importlib
@@ -48,7 +49,7 @@ class IfVerifiable(Benchmark):
         try:
             self.checkers = importlib.import_module("if_verifiable.ifeval.instructions_registry").INSTRUCTION_DICT
         except ImportError as error:
-            raise InputError("if_verifiable: its package is missing: pip install '.[environments]'") from error
+            raise InputError("if_verifiable: its package is missing: pip install -e '.[environments]'") from error
 
     def problems(self, split: Split) -> list[Problem]:
         """Return 500 training problems. Raises InputError for `test`."""

@@ -77,6 +77,8 @@ class Questions(TriviaQa):
         if self.source is None:
             raise InputError("questions: `source` is missing; name the file with your questions and answers")
         file = Path(self.source)
+        if not file.is_file():
+            raise InputError(f"{file}: no such file; correct `source`, which names the file with your questions")
         is_csv = file.suffix.lower() == ".csv"
         rows = _csv_rows(file) if is_csv else read_rows(file, {"question": str})
         for number, row in enumerate(rows, 2 if is_csv else 1):

@@ -1,6 +1,6 @@
 """Tasks from reasoning-gym (Apache-2.0): over a hundred kinds of generated problems, each with its own grader.
 
-To use its task `leg_counting`, for example, `pip install .[environments]` and configure
+To use its task `leg_counting`, for example, `pip install -e '.[environments]'` and configure
 `{name: "rewards.environments.reasoning_gym:ReasoningGym", source: leg_counting}`.
 """
 
@@ -37,7 +37,7 @@ class ReasoningGym(Benchmark):
         try:
             datasets = importlib.import_module("reasoning_gym.factory").DATASETS
         except ImportError as error:
-            raise InputError("reasoning_gym: its package is missing: pip install '.[environments]'") from error
+            raise InputError("reasoning_gym: its package is missing: pip install -e '.[environments]'") from error
         if task not in datasets or task == "composite":
             raise InputError(f"reasoning_gym: source: {task}: no such task; see reasoning_gym's gallery for the names")
         if EVALUATES.search(inspect.getsource(inspect.getmodule(datasets[task][0]) or datasets[task][0])):

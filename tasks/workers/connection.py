@@ -25,7 +25,7 @@ def connect(address: str) -> None:
     try:
         import ray
     except ImportError as error:
-        raise InputError(f"cluster.address: Ray is not installed; uv pip install '.[cluster]', or {HELP}") from error
+        raise InputError(f"cluster.address: Ray is not installed; uv pip install -e '.[cluster]', or {HELP}") from error
     if ray.is_initialized():
         return
     on_main = threading.current_thread() is threading.main_thread()

@@ -55,7 +55,7 @@ def _other(name: str | None, settings: NightConfig) -> NightConfig:
 def init(
     student: Annotated[str | None, typer.Option(help="`starter`, a Hugging Face folder or hub id, or new:5M")] = None,
     data: Annotated[str | None, typer.Option(help=f"{', '.join(SHIPPED)}, or a file of your own questions")] = None,
-    time: Annotated[str | None, typer.Option(help="how long a night lasts: 90m, 6h, or until 06:30")] = None,
+    time: Annotated[str | None, typer.Option(help="the most that a night may take: 90m, 6h, or until 06:30")] = None,
 ) -> None:
     """Write this home's configuration, which all its commands then use. Asks for what no option names.
 
@@ -86,7 +86,9 @@ def init(
     values["student"]["source"] = {"new": student.removeprefix("new:")} if student.startswith("new:") else student
     if data not in SHIPPED:
         values["benchmarks"][0]["source"] = values["exam"]["target"]["source"] = str(file)
-        values["name"] = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-") or values["name"]
+        values["name"] = _slug(file.stem) or values["name"]
+    if student != usual.student.source:  # under the same name, the nights would go on with the earlier student
+        values["name"] += f"-{_slug(Path(student).name)}"
     written = io.StringIO()
     yaml.dump(values, written)
     home.make_private()
@@ -102,6 +104,10 @@ def init(
     write_atomically(home.config_file, written.getvalue())
     chosen = f"data {data}, student {student}, time {time}"
     print(f"{home.config_file}\n{chosen}\nNext: nightschool doctor, then nightschool night")
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def _ask(what: str, default: str) -> str:

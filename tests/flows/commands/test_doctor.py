@@ -10,6 +10,7 @@ import pytest
 from conf.load import STARTER, load_night
 from conf.schema import NightConfig
 from conf.storage.home import Home
+from conf.storage.log import log
 from flows.commands import doctor
 from flows.commands.doctor import Finding, examine
 from flows.run.preflight import night_checks
@@ -125,6 +126,11 @@ def test_a_gpu_and_what_keeps_it_from_being_used(find: Find, programs: Path, mon
     assert "it has no bf16" in find("gpu", share).advice
     pretend(programs, "nvidia-smi", gpu("NVIDIA GB10, [N/A], [N/A], 580.65.06", "12.1"))
     assert find("gpu", share) == Finding("gpu", "ok", "NVIDIA GB10, driver 580.65.06")
+
+
+def test_a_warning_of_a_nights_checks_is_a_finding(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "night_checks", lambda *_: {"exam": lambda: log.warning("%d problems; use more", 9)})
+    assert Finding("exam", "warning", "9 problems", "use more") in examine(home, load_night(STARTER))
 
 
 def gpu(line: str, capability: str = "8.9") -> str:

@@ -16,6 +16,7 @@ from conf.storage.home import Home, InputError
 from flows.nightly import nightly
 from flows.run.dates import check_deadline, checked_date, date_of_night, too_late
 from tests.conf.storage.lock_holder import holder
+from tests.flows.nights import finished_night
 from tests.refusal import refusal
 
 UTC = datetime.UTC
@@ -150,6 +151,18 @@ def test_a_start_that_comes_too_late_is_refused_and_no_failure(start: Start, beg
     assert "started 61 minutes later" in ended.message
     assert begun == []
     assert not home.root.exists()
+
+
+def test_a_scheduled_start_of_a_finished_night_says_so(
+    start: Start, begun: list[str], home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    date = date_of_night(datetime.datetime.now().astimezone())
+    finished_night(home, date, load_night(STARTER), decision="kept")
+    assert start(0).state == "Completed"
+    monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__ID", "nightly")
+    ended = start(0)
+    assert (ended.state, ended.message) == ("Refused", f"the night {date} is finished already")
+    assert begun == []
 
 
 def test_a_retry_may_begin_at_any_hour(start: Start, begun: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_init_writes_what_all_commands_use(run: Run, home: Home, tmp_path: Path)
     assert shown == written.model_dump(mode="json")
     (budget,) = run("config", "diff", "--set", "budget_minutes=30", str(home.config_file)).out.splitlines()
     assert budget == "budget_minutes: null → 30.0"
-    assert 'name: "starter" → "my-questions"' in run("config", "diff", str(STARTER)).out
+    assert 'name: "starter" → "my-questions-new-5m"' in run("config", "diff", str(STARTER)).out
     nightly = str(STARTER.with_name("nightly.yaml"))
     different = run("config", "diff", "--config", nightly).out
     assert all(name in different for name in ("benchmarks: [] →", "exam.target: null →", "exam.max_completion_tokens"))
