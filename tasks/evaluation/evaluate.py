@@ -128,7 +128,7 @@ def quiz(
     and the seconds spent on answering and grading, excluding the engine's startup.
     """
     benchmark, exam = benchmarks.configured(part, sandbox), exam_index(exam_questions)
-    there = benchmark.draw(seed, part.problems or 0)
+    there = list(dict.fromkeys(benchmark.draw(seed, 2 * (part.problems or 0))))
     shuffled = random.Random(seed).sample(there, len(there))
     others = (problem for problem in shuffled if not exam.has(problem.question))
     problems = list(itertools.islice(others, part.problems))

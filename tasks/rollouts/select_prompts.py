@@ -150,7 +150,7 @@ def _row(
         "messages": json.dumps(messages),
         "prompt_token_ids": [*prompt_tokens(tokenizer, messages, student), *encode(tokenizer, begun)],
         "question": problem.question,
-        "kind": hinted(kind(problem), part),
+        "kind": hinted(kind(problem), 0.0 if solution else part),  # beside a solution, the others are plain attempts
         "source": "benchmark",
         "benchmark": problem.benchmark,
         "truth": problem.truth,

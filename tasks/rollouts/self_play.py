@@ -162,8 +162,8 @@ def credit_questions(
 
     `prompts`: the output of `admit`. `answers`, `scores`, `credited`: rollouts, scores and advantages of the answers to
     these prompts. All proposals of the round share a baseline, separate from the answers' baselines, as in Absolute
-    Zero (arXiv 2505.03335). Their advantages are multiplied by the ratio of answer tokens to question tokens, so that
-    the shorter questions count as much in training as the answers.
+    Zero (arXiv 2505.03335). Their advantages are multiplied by the ratio of answer tokens to question tokens, of those
+    that are trained on, so that the shorter questions count as much in training as the answers.
     """
     import torch  # takes seconds to import, and the check before a night needs only `proposing_benchmark`
 
@@ -184,8 +184,9 @@ def credit_questions(
     given = torch.tensor([rewards.get((one.group, one.sample), float("nan")) for one in written])
     advantages = group_advantages(given.view(1, -1).double(), grpo.scale)
     table = read_table(credited.folder / "advantages.parquet", ADVANTAGES).dropna(subset=["advantage"])
+    table = table[table.groupby("group")["advantage"].transform("any")]  # without groups that have no signal
     trained_on = set(zip(table["group"], table["sample"], strict=True))
-    questions = sum(one.written for one in written)
+    questions = sum(one.written for one in written if (one.group, one.sample) in rewards)
     replies = sum(one.written for one in sampled_rollouts(answers) if (one.group, one.sample) in trained_on)
     weighted = (advantages * replies / questions).flatten().tolist()
     rows: list[Row] = [

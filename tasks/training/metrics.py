@@ -37,12 +37,17 @@ def round_metrics(
     """Return the metrics for `metrics.json`, as a dict from name to value, without those that are not finite.
 
     `trained`: the trainer's metrics, in which `groups` counts all sampled groups and `useful_groups` those with signal.
+    Of a round of self-play, only the groups of answers are counted.
     `proposals`: in a self-play round, the artifact of the stage that judged the student's own problems.
     """
     answered = [one for one in passes if one.scores is not None]
     prompts, rollouts, advantages = zip(*((one.prompts, one.rollouts, one.advantages) for one in answered), strict=True)
     scores = [one.scores for one in passes if one.scores is not None]
     update = dict(trained)
+    if len(answered) < len(passes):  # the trainer counts each of the student's own questions as a group, too
+        signals: list[dict[str, int]] = [one.advantages.read_json("signal.json") for one in answered]
+        update["groups"] = float(sum(signal["groups"] for signal in signals))
+        update["useful_groups"] = float(sum(signal["with_signal"] for signal in signals))
     figures = {
         **_selection(prompts),
         **{f"curriculum/{arm}": value for arm, value in estimates_of(read_arms(scores[-1].folder)).items()},

@@ -82,6 +82,13 @@ def test_a_hint_ends_the_prompt(tmp_path: Path, student: Path) -> None:
         assert tokenizer.decode([int(token) for token in row["prompt_token_ids"]]).endswith(
             f"\nAssistant:{row['hint']}"
         )
+    (tmp_path / "short").mkdir()
+    short = write_rows(tmp_path / "short" / "train.jsonl", *(row | {"answer": "3 + 1 = 4\n#### 4"} for row in rows))
+    options |= {"sources": [source.model_copy(update={"source": short})], "hints": (1.0,)}
+    prompts = select(tmp_path / "third", student, solve_rates=rates, **options)
+    beside = prompts[prompts.solution.notna()]
+    assert len(beside) > len(prompts) / 2
+    assert beside.kind.tolist() == beside.problem_id.tolist()  # plain attempts
 
 
 def test_a_solution_takes_the_place_of_the_last_answer(tmp_path: Path, student: Path) -> None:

@@ -1,5 +1,6 @@
 """Self-play: a student's problems are judged by rules, their truth is computed, and what they earn is known by hand."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -137,17 +138,19 @@ def test_the_reward_by_hand() -> None:
 
 
 def test_the_advantages_by_hand(tmp_path: Path, student: Path) -> None:
-    """Four texts: a problem solved every second time, one never, one text that is none, and one repeated.
+    """Five texts: a problem solved every second time, one never, a surplus one, a text that is none, and one repeated.
 
-    Questions count as much as the answers that are trained on, here half of them.
+    Questions that are trained on count as much as such answers, here half of those to the first problem.
     """
-    half, never = OF_TRAINING[:2]
-    stage, _ = admitted(tmp_path, student, [half, never, "no sum", half])
+    half, never, surplus = OF_TRAINING[:3]
+    stage, _ = admitted(tmp_path, student, [half, never, surplus, "no sum", half], count=2)
     answers = [rollout("p", group, sample, "#### 1") for group in (8, 9) for sample in range(4)]
     graded = [score("p", 8, n, float(n < 2)) for n in range(4)] + [score("p", 9, n, 0.0) for n in range(3)]
     graded.append(score("p", 9, 3, None))  # not graded: it does not count
     credits = [
-        {name: row[name] for name in NUMBERED} | {"advantage": 0.5 if row["sample"] % 2 else None} for row in answers
+        {name: row[name] for name in NUMBERED}
+        | {"advantage": (0.5 if row["group"] == 8 else 0.0) if row["sample"] % 2 else None}
+        for row in answers
     ]
     credited = run_stage(
         credit_questions,
@@ -162,9 +165,8 @@ def test_the_advantages_by_hand(tmp_path: Path, student: Path) -> None:
     share = 1.0  # both are of one kind
     rewards = [1 - share, 0 - share, -1.0, 0.0]
     mean = sum(rewards) / 4
-    weight = (
-        sum(len(row["token_ids"]) for row in answers) / 2 / sum(len(text) for text in (half, never, "no sum", half))
-    )
+    weight = sum(len(row["token_ids"]) for row in answers) / 4 / sum(map(len, (half, never, "no sum", half)))
     found = read_table(credited.folder / "advantages.parquet", ADVANTAGES).advantage.tolist()
-    assert found == pytest.approx([(reward - mean) * weight for reward in rewards])
-    assert credited.read_json("signal.json") == {"groups": 4, "with_signal": 4}
+    expected = [(reward - mean) * weight for reward in rewards]
+    assert found == pytest.approx([*expected[:2], math.nan, *expected[2:]], nan_ok=True)
+    assert credited.read_json("signal.json") == {"groups": 5, "with_signal": 4}

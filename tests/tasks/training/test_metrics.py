@@ -54,6 +54,13 @@ def passes(
     return found
 
 
+def test_questions_that_the_student_wrote_are_no_groups(tmp_path: Path) -> None:
+    (answers,) = passes(tmp_path, [[[1.0, 0.0]]], [{"drawn": 1}])
+    (answers.advantages.folder / "signal.json").write_text(json.dumps({"groups": 9, "with_signal": 3}))
+    found = round_metrics([answers._replace(scores=None), answers], TRAINED)
+    assert (found["groups"], found["useful_groups"], found["signal_share"]) == (9.0, 3.0, 1 / 3)
+
+
 def test_a_round_with_a_refill(tmp_path: Path) -> None:
     selections = [{"drawn": 2, "expected_signal_share": 0.5}, {"drawn": 1, "expected_signal_share": 0.8}]
     found = round_metrics(passes(tmp_path, [[[1.0, 0.0], [0.0, None]], [[1.0, 1.0]]], selections), TRAINED)
