@@ -69,7 +69,7 @@ def table(runs: Sequence[Run]) -> str:
 
     `practised`: the mean reward of the first and of the last ten rounds.
     """
-    runs = ordered(runs, size=NEW_SIZES, seed=None)
+    runs = ordered(runs, size=NEW_SIZES, arm=ARMS, seed=None)
     columns = "size | seed | arm | pretraining loss, nats | untouched | before the rounds | after | p"
     columns += " | mean@16 | rounds | practised | minutes"
     return "\n".join([markdown(columns, map(_row, runs)), "", *_pooled(runs)])
@@ -104,15 +104,18 @@ def _by_seed(gains: Sequence[float]) -> str:
 
 
 def draw(runs: Sequence[Run]) -> None:
-    """Plot what each size solves before and after the rounds."""
+    """Plot what each student solves before (×) and after (●) the rounds, greedily; seeds side by side."""
     with picture(PICTURE, 7, 4) as axes:
-        for place, (arm, when) in enumerate((arm, when) for arm in ARMS for when in ("before", "after")):
-            own = [run for run in runs if run["arm"] == arm]
-            weights = [float(run["size"][:-1]) for run in own]
-            shares = [run[when][0] / run[when][1] for run in own]
-            marker, label = ("o" if when == "after" else "x"), f"{arm}: {when} the rounds"
-            axes.scatter(weights, shares, marker=marker, color=f"C{place // 2}", label=label)
-        axes.set(xscale="log", xlabel="million weights", ylabel="solved of the exam", ylim=(0, 1))
+        for colour, (arm, own) in enumerate(by(runs, "arm").items()):
+            places = [float(run["size"][:-1]) * 1.08 ** (run["seed"] - 2) for run in own]
+            before, after = ([run[when][0] / run[when][1] for run in own] for when in ("before", "after"))
+            axes.vlines(places, before, after, color=f"C{colour}")
+            axes.scatter(places, before, marker="x", color=f"C{colour}", label=f"{arm[0]}: before the rounds")
+            axes.scatter(places, after, marker="o", color=f"C{colour}", label=f"{arm[0]}: after the rounds")
+        sizes = [size for size in NEW_SIZES if size in {run["size"] for run in runs}]
+        axes.set(xscale="log", xlabel="weights", ylabel="solved of the exam", ylim=(-0.02, 1))
+        axes.set_xticks([float(size[:-1]) for size in sizes], sizes, minor=False)
+        axes.set_xticks([], minor=True)
 
 
 if __name__ == "__main__":
