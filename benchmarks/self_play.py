@@ -29,7 +29,7 @@ from benchmarks.outputs.power import mean_difference
 from benchmarks.outputs.records import Run, by, paired, sweep
 from conf.schema import NEW_SIZES
 from rewards.arithmetic import Arithmetic, as_problem, worked_solution
-from rewards.data.arithmetic_exercises import Exercise, written_exercise
+from rewards.data.arithmetic_exercises import NAMES, Exercise, written_exercise
 from rewards.verifier import Attempt, Benchmark, Problem, Score, Split
 from tasks.rollouts.self_play import EXAMPLES
 
@@ -46,7 +46,7 @@ ARMS: Mapping[str, tuple[str, ...]] = {
 TRAITS = ("older", "taller", "richer")
 PEOPLE, EXAM = 100, 300
 FATES = ("admitted", "unreadable", "repeated", "surplus")  # of a text
-QUESTION = re.compile(r"Who is (older|taller|richer), (\w+) or (\w+)\?")
+QUESTION = re.compile(r"Who is (older|taller|richer), (\w+ \w+) or (\w+ \w+)\?")
 
 
 class Sums(Arithmetic):
@@ -81,7 +81,7 @@ def sums(seed: str, split: Split) -> Iterator[Exercise]:
 
 
 class Facts(Benchmark):
-    """Questions such as "Who is older, Tipa or Zoku?", which a table of 100 invented people answers."""
+    """Questions such as "Who is older, Emma Jack or Tom Mia?", which a table of 100 invented people answers."""
 
     name = "facts"
     instruction = "Say what you know of both, then the answer as #### <name> on a last line."
@@ -89,8 +89,7 @@ class Facts(Benchmark):
 
     def __init__(self, source: str | None = None) -> None:
         chance = random.Random("facts")
-        syllables = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]
-        names = chance.sample([f"{first}{second}".title() for first in syllables for second in syllables], PEOPLE)
+        names = [" ".join(pair) for pair in chance.sample([*itertools.permutations(NAMES, 2)], PEOPLE)]
         drawn = {trait: chance.sample(range(100, 1000), PEOPLE) for trait in TRAITS}
         self.people = {name: {trait: drawn[trait][at] for trait in TRAITS} for at, name in enumerate(names)}
         pairs = [(trait, pair) for trait in TRAITS for pair in itertools.combinations(names, 2)]
