@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from conf.schema import NEW, EngineConfig, LoraConfig, NightConfig, StudentConfig
+from conf.schema import NEW, NEW_SIZES, EngineConfig, LoraConfig, NightConfig, StudentConfig
 from conf.storage.home import DIGEST, Home, InputError
 from models.engine.environment import engine_environment
 from models.hf.checkpoint import base_of, digest_folder, is_adapter, is_intact
@@ -49,7 +49,8 @@ def resolve_model(source: str, option: str, student: StudentConfig, home: Home) 
     if source.startswith(NEW):
         folder = home.students / (size := source.removeprefix(NEW))
         if not folder.is_dir():
-            raise InputError(f"{option}: there is no {folder}; run: nightschool pretrain {size}")
+            advice = f"run: nightschool pretrain {size}" if size in NEW_SIZES else f"sizes are {', '.join(NEW_SIZES)}"
+            raise InputError(f"{option}: there is no {folder}; {advice}")
     is_checkpoint = folder.resolve().parent == home.checkpoints.resolve()
     trusted = student.trust_remote_code and (
         is_checkpoint or source == student.source or folder.resolve() == Path(student.source).resolve()
