@@ -37,7 +37,8 @@ CONFIG = STARTER.with_name("small.yaml")
 RATES = {"1M": (2e-3, 3e-4), "5M": (1e-3, 2e-4), "15M": (6e-4, 1e-4), "49M": (4e-4, 5e-5)}  # of lesson and rounds
 LARGE = ("grpo.prompts_per_round=96", "grpo.group_size=16")  # answers of a small student cost next to nothing
 EXAM = {"benchmark": "arithmetic", "levels": ["1"], "samples": 16}
-ARMS = {"lesson": "stages=[distill, {grpo: 60}]", "none": "stages=[{grpo: 20}]"}  # without a right answer, no update
+ARMS = {"lesson": "stages=[distill, {{grpo: {}}}]", "none": "stages=[{{grpo: 20}}]"}  # no right answer, no update
+ROUNDS = {"1M": 60, "5M": 60, "15M": 60, "49M": 10}  # after a lesson
 
 
 def main() -> None:
@@ -51,7 +52,13 @@ def main() -> None:
 def night(size: str, seed: int, arm: str) -> Run:
     """Pretrain the student if it is missing, run a night with it, and return the night's record."""
     student, (lesson, rounds) = pretrained(size, seed), RATES[size]
-    settings = [ARMS[arm], f"student.source={student}", f"seed={seed}", "budget_minutes=null", *LARGE]
+    settings = [
+        ARMS[arm].format(ROUNDS[size]),
+        f"student.source={student}",
+        f"seed={seed}",
+        "budget_minutes=null",
+        *LARGE,
+    ]
     settings += [f"distill.learning_rate={lesson}", f"optimizer.learning_rate={rounds}", "exam.after_lessons=true"]
     found = whole_night(SCHOOL / "floor" / f"{size}-{arm}-{seed}", *settings, config=CONFIG)
     curve = (student / CURVE).read_text().splitlines()
