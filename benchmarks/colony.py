@@ -3,7 +3,7 @@
     python -m benchmarks.colony [--seeds 1 2] [--ants 1 3]
 
 Greedy ants first play the 200 exam layouts of each of three tiers, alone and in threes, with and without notes, trails
-or signals. Then nights teach a student of a million weights, trained from scratch, on tier 1, alone and in threes, with
+or signals. Then nights teach a student of a million weights, trained from scratch, on tier 0, alone and in threes, with
 the same number of steps and turns. It then plays the exam's first 100 layouts. Each night is a line in
 docs/colony.jsonl and is not repeated; `--seeds` without a number only writes the tables in docs/ants.md.
 """
@@ -35,7 +35,8 @@ from tasks.tables import EVALUATIONS, read_table
 RESULTS, NAME = Path("docs/colony.jsonl"), "benchmarks.colony"
 SCRIPTED = ("1", "2", "3")  # tiers
 HABITS = {1: (greedy_policy, with_notes), 3: (greedy_policy, with_trails, with_signals, with_notes)}
-STEPS, PROBLEMS, ROUNDS = 200, 12, 10  # steps of the lesson; problems of a round for one ant, each played eight times
+TIER = "0"  # of the students
+STEPS, PROBLEMS, ROUNDS = 600, 12, 10  # steps of the lesson; problems of a round for one ant, each played eight times
 
 
 def main() -> None:
@@ -69,15 +70,15 @@ def interval(differences: Any) -> str:
 
 def night(ants: int, seed: int) -> Run:
     """Run a night with this number of ants, and return what they then deliver."""
-    choice = {"name": "ants", "levels": ["1"], "ants": ants}
-    target = json.dumps({"benchmark": "ants", "levels": ["1"], "ants": ants, "problems": 100})
+    choice = {"name": "ants", "levels": [TIER], "ants": ants}
+    target = json.dumps({"benchmark": "ants", "levels": [TIER], "ants": ants, "problems": 100})
     settings = [f"seed={seed}", f"student.source={pretrained('1M')}", "budget_minutes=null"]
     settings += [f"benchmarks={json.dumps([choice])}", f"grpo.rounds={ROUNDS}"]
     settings += [f"distill.steps={STEPS}", f"distill.batch_size={3 // ants}", "lessons.quiz_problems=0"]
     settings += [f"distill.reference_solutions={STEPS * 3 // ants}", f"grpo.prompts_per_round={PROBLEMS // ants}"]
     settings.append(f'exam={{"target": {target}, "max_completion_tokens": 16, "after_lessons": true}}')
     found = whole_night(SCHOOL / "colony" / f"{ants}-{seed}", *settings, config=CONFIG)
-    exams, game = found["folder"] / "evaluate", Ants(("1",), ants=ants)
+    exams, game = found["folder"] / "evaluate", Ants((TIER,), ants=ants)
     looks = {role: played(exams / f"whole-{role}", game) for role in ("distilled", "candidate")}
     return {"minutes": found["minutes"], "rounds": found["rounds"]} | looks
 
