@@ -11,6 +11,8 @@ from conf.storage.layout import MANIFEST
 from flows.run.budget import LATE, Division
 from flows.run.context import Night
 from models.hf.checkpoint import is_intact
+from rewards.data.benchmarks import exam_problems
+from tasks.evaluation.answering import count_stored
 from tasks.evaluation.decide import decide
 from tasks.evaluation.english import mean_nats
 from tasks.evaluation.evaluate import LOOK, evaluate, look
@@ -51,7 +53,7 @@ class Exam:
         """
         looks: list[Artifact] = []
         for problems in self.division.looks:
-            if looks and not self._fits(looks, problems):
+            if looks and not self._fits(looks, problems, candidate):
                 self.night.note(f"The exam ended after {self.division.looks[len(looks) - 1]} problems: time ran out.")
                 break
             looks.append(self._look(looks, problems, candidate))
@@ -75,7 +77,11 @@ class Exam:
 
     @property
     def _common(self) -> dict[str, Any]:
-        return {"versions": tuple(versions().values()), "order": f"{self.night.config.seed} {self.night.date}"}
+        return {"versions": tuple(versions().values()), "order": self._order}
+
+    @property
+    def _order(self) -> str:
+        return f"{self.night.config.seed} {self.night.date}"
 
     def _player(self, checkpoint: Path) -> Player:
         return self.night.player(checkpoint, self.night.config.exam.max_completion_tokens)
@@ -116,16 +122,22 @@ class Exam:
             **self._common,
         )
 
-    def _fits(self, looks: Sequence[Artifact], problems: int) -> bool:
-        """Return whether the next look is already committed, or is expected to end within the night's hours."""
-        hours = self.night.hours
+    def _fits(self, looks: Sequence[Artifact], problems: int, candidate: Path) -> bool:
+        """Return whether the next look is already committed, or is expected to end within the night's hours.
+
+        Only answers that are not stored take time: most of the champion's may be, from earlier nights.
+        """
+        hours, target, sandbox = self.night.hours, self.night.config.exam.target, self.night.config.sandbox
         if (self.night.folder / f"exam/look-{len(looks) + 1}" / MANIFEST).exists():
             return True
         answered = sum(each.figure("answered") or 0.0 for each in looks)
         seconds = sum(each.figure("seconds_answering") or 0.0 for each in looks)
-        missing = 2 * (problems - self.division.looks[len(looks) - 1])
-        expected = missing * seconds / answered if answered else 0.0
-        return math.isinf(hours.end) or time.time() + expected <= hours.end + SLACK
+        if math.isinf(hours.end):
+            return True
+        new = exam_problems(target, sandbox, self._order)[self.division.looks[len(looks) - 1] : problems]
+        players = map(self._player, (self.champion, candidate))
+        missing = sum(len(new) - count_stored(each, target, new, sandbox, self.night.home.exams) for each in players)
+        return time.time() + missing * seconds / max(answered, 1.0) <= hours.end + SLACK
 
 
 def decide_night(

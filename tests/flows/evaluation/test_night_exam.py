@@ -1,5 +1,6 @@
 """The exam of a night: it ends once it is decided, and examines the guards only of a candidate that is better."""
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from conf.load import STARTER, load_night
 from conf.schema import SandboxConfig
 from conf.sections.benchmark import ExamPart
 from conf.storage.home import Home
-from flows.evaluation.night_exam import Exam, Examined, decide_night
+from flows.evaluation.night_exam import SLACK, Exam, Examined, decide_night
 from flows.run.budget import Division
 from flows.run.context import Night
 from flows.run.dates import Hours
@@ -142,6 +143,17 @@ def test_the_hours_end_it_but_not_before_the_first_look(sit: Sit) -> None:
     found, _, night = sit(0.32, hours=over)
     assert (len(found.looks), last(found)["verdict"]) == (1, "undecided")
     assert incidents(night.folder)[-1].endswith("The exam ended after 100 problems: time ran out.")
+
+
+@pytest.mark.parametrize(("seconds", "fits"), [(400, False), (600, True)])
+def test_stored_answers_take_no_time(sit: Sit, seconds: float, fits: bool) -> None:
+    """At 10 s an answer, 50 problems take 500 s if the champion has answered them, and otherwise 1,000 s."""
+    _, _, night = sit(0.32)
+    shutil.rmtree(night.folder / "exam")
+    night.hours = Hours(time.time() + seconds - SLACK, "the deadline (06:30)")
+    looked: Any = SimpleNamespace(figure={"answered": 100.0, "seconds_answering": 1000.0}.get)
+    champion, another = (night.home.checkpoints / name for name in ("champion", "first"))
+    assert Exam(night, champion, None, Division(150), 0.025)._fits([looked], 150, another) is fits
 
 
 def test_a_night_resumed_after_its_hours_keeps_the_looks_that_it_had(sit: Sit) -> None:
