@@ -57,6 +57,7 @@ def finish(
         night.close()  # before the night counts as finished, because shutting down workers takes seconds
         arguments = (night.folder, outcome, number, monitor.finish(), links, tracking)
         summary = night.call(report, "report", *arguments, after=night.edges.last)
+        post_report((night.folder / SHORT_REPORT).read_text())
     except (*UNREACHABLE, AliasesHeldError) as error:
         if disk_is_full(error):
             raise
@@ -64,7 +65,7 @@ def finish(
     try:
         registry = Registry(tracking.client, config.name)
         night.call(prune, "prune", night.home, config.keep_nights, registry, after=[summary])
-    except (*UNREACHABLE, AliasesHeldError) as error:  # the night is finished, and the next one will prune
+    except Exception as error:  # the night is finished, and the next one will prune
         log.warning("nothing was pruned: %s", error)
     return summary
 

@@ -17,7 +17,7 @@ from conf.load import load_night, own_file
 from conf.schema import NightConfig
 from conf.sections.hours import clocks_in
 from conf.storage.durable import DiskFullError, disk_full_error, disk_is_full
-from conf.storage.home import SHORT_REPORT, START, Home
+from conf.storage.home import START, Home
 from conf.storage.locks import NIGHT, NightRunningError, alias_lock, hold, holds, wait_for_server
 from conf.storage.log import log
 from flows.evaluation.night_exam import decide_night, first_student
@@ -40,7 +40,6 @@ from flows.training.reward_model import learned_reward, log_judge, rank_held_out
 from models.hf.checkpoint import parent_of
 from tasks.evaluation.answering import count_stored
 from tasks.journal.carry_over import prepare_home
-from tasks.monitoring.notify import post_report
 from tasks.monitoring.tracking import HOME_TAG, Tracking, home_mark
 from tasks.registry.mlflow_registry import Registry
 
@@ -122,7 +121,6 @@ def run_night(night: Night) -> dict[str, Any]:
         if disk_is_full(error) and not isinstance(error, DiskFullError):
             raise disk_full_error(night.home.root) from error
         raise
-    post_report((night.folder / SHORT_REPORT).read_text())
     return summary
 
 

@@ -87,6 +87,7 @@ def resume_crashed(client: SyncPrefectClient, home: Home) -> list[str]:
             sort=FlowRunSort.START_TIME_DESC,
             limit=10,
         )
+        crashed = [run for run in crashed if not _is_finished(home, _date(run))]  # e.g. by hand
         tonights = [run for run in crashed if _date(run) == _tonight(run, home)]
         for run in tonights:
             client.set_flow_run_state(run.id, AwaitingRetry(message="The services are back."), force=True)

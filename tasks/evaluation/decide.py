@@ -215,9 +215,7 @@ def is_mastered(champion: Accuracy, planned: Sequence[int], alpha: float) -> boo
 
 def _on_next_night(goes_on: bool, ahead: bool) -> str:
     if goes_on:
-        return (
-            "The candidate was ahead but is not proven: the next night begins with it, unless `start_from: champion`."
-        )
+        return "The candidate was ahead but is not proven: with `start_from: latest`, the next night begins with it."
     if not ahead:
         return "The next night begins with the champion."
     return (

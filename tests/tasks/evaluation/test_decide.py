@@ -19,7 +19,7 @@ from tests.tasks.doubles.picks import ranking
 ALONE = ExamConfig(target=EXAM.target)  # without guards
 ENGLISH = ALONE.model_copy(update={"english_margin": 0.05})
 GUARD = "arithmetic-3"  # margin 0.06: of 100 problems two may be lost, not three
-BEGINS = "The candidate was ahead but is not proven: the next night begins with it, unless `start_from: champion`."
+BEGINS = "The candidate was ahead but is not proven: with `start_from: latest`, the next night begins with it."
 NOT_AHEAD = "The next night begins with the champion."
 FAILED = (
     "The candidate was ahead, but the next night begins with the champion: this one failed a check, or was the fourth "
