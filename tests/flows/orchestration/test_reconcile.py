@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -172,6 +173,9 @@ def test_a_workers_crash_is_resumed_until_noon(
     monkeypatch.setattr("flows.orchestration.reconcile.clocks_in", clocks)
     assert resume_crashed(client, home) == ["2026-11-21"]  # there it is two in the morning
     hour = 3
+    finish(home, "2026-11-20")  # by hand
+    assert resume_crashed(client, home) == []
+    shutil.rmtree(home.night("2026-11-20"))
     assert resume_crashed(client, home) == ["2026-11-20"]
     assert resume_crashed(client, home) == []
     for id in (mine, eastern):
