@@ -37,8 +37,8 @@ CONFIG = STARTER.with_name("small.yaml")
 RATES = {"1M": (2e-3, 3e-4), "5M": (1e-3, 2e-4), "15M": (6e-4, 1e-4), "49M": (4e-4, 5e-5)}  # of lesson and rounds
 LARGE = ("grpo.prompts_per_round=96", "grpo.group_size=16")  # answers of a small student cost next to nothing
 EXAM = {"benchmark": "arithmetic", "levels": ["1"], "samples": 16}
-ARMS = {"lesson": "stages=[distill, {{grpo: {}}}]", "none": "stages=[{{grpo: 20}}]"}  # no right answer, no update
-ROUNDS = {"1M": 60, "5M": 60, "15M": 60, "49M": 2}  # after a lesson; at 49M, one takes minutes
+ARMS = {"lesson": "stages=[distill{}]", "none": "stages=[{{grpo: 20}}]"}  # without a right answer, no update
+ROUNDS = {size: ", {grpo: 60}" for size in NEW_SIZES} | {"49M": ""}  # after a lesson; at 49M, one takes minutes
 
 
 def main() -> None:
