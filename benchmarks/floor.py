@@ -38,7 +38,7 @@ RATES = {"1M": (2e-3, 3e-4), "5M": (1e-3, 2e-4), "15M": (6e-4, 1e-4), "49M": (4e
 LARGE = ("grpo.prompts_per_round=96", "grpo.group_size=16")  # answers of a small student cost next to nothing
 EXAM = {"benchmark": "arithmetic", "levels": ["1"], "samples": 16}
 ARMS = {"lesson": "stages=[distill{}]", "none": "stages=[{{grpo: 20}}]"}  # without a right answer, no update
-ROUNDS = {size: ", {grpo: 60}" for size in NEW_SIZES} | {"49M": ""}  # after a lesson; at 49M, one takes minutes
+ROUNDS = dict.fromkeys(NEW_SIZES, ", {grpo: 60}") | {"49M": ""}  # after a lesson; at 49M, one takes minutes
 
 
 def main() -> None:
