@@ -87,7 +87,8 @@ def _row(run: Run) -> list[Any]:
     p, minutes = mcnemar(run["gained"], run["lost"]), run["minutes"]
     known = [run["size"], run["seed"], run["arm"], f"{run['pretrained']:.2f}"]
     mean = "{:.3f} → {:.3f}".format(*run["mean_at_16"])
-    practised = f"{fmean(run['reward'][:10]):.2f} → {fmean(run['reward'][-10:]):.2f}"
+    rewards = run["reward"]
+    practised = f"{fmean(rewards[:10]):.2f} → {fmean(rewards[-10:]):.2f}" if rewards else "–"
     return [*known, *shares, f"{p:.2g}", mean, run["rounds"], practised, "–" if minutes is None else f"{minutes:.0f}"]
 
 
@@ -97,7 +98,7 @@ def _pooled(runs: Sequence[Run]) -> Iterator[str]:
     The one-sided exact tests are about these students; the mean gains by seed have Student's 95 % interval, and the
     smallest gain that would be detected.
     """
-    for (size, arm), same in by(runs, "size", "arm").items():
+    for (size, arm), same in by([run for run in runs if run["rounds"]], "size", "arm").items():
         gained, lost, p = flips(same)
         greedy = [(run["gained"] - run["lost"]) / run["after"][1] for run in same]
         means = [after - before for before, after in (run["mean_at_16"] for run in same)]
