@@ -4,11 +4,11 @@
 
 Each size is pretrained once per seed, on a million tokens of generated texts (`nightschool pretrain`). Then a night of
 conf/small.yaml with fixed numbers of steps and rounds teaches sums of one step: in the arm `lesson`, a lesson comes
-before the rounds (at 49M, there are none); in `none`, the rounds begin with a student that was never shown a solution in the form that the exam
-asks for. A severe alarm ends the rounds early. Each night is a line in docs/floor.jsonl and is not run again; what was
-interrupted goes on. The students from before and after the rounds also answer each problem of the exam 16 times at
-temperature 1 (*mean@16*), as they do in the rounds. Writes docs/floor.png, and the table between the markers in
-docs/floor.md. `--seeds` without a seed only writes these.
+before the rounds (at 49M, there are none); in `none`, the rounds begin with a student that was never shown a solution
+in the form that the exam asks for. A severe alarm ends the rounds early. Each night is a line in docs/floor.jsonl and
+is not run again; what was interrupted goes on. The students from before and after the rounds also answer each problem
+of the exam 16 times at temperature 1 (*mean@16*), as they do in the rounds. Writes docs/floor.png, and the table
+between the markers in docs/floor.md. `--seeds` without a seed only writes these.
 """
 
 import json
