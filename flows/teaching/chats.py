@@ -122,7 +122,7 @@ class Chats:
         self._named(name)
         learned_by = await asyncio.to_thread(self._learned_by, name)
         for each in conversations.with_beginnings(self.journal, name):
-            for lesson in self.room.book.about(each):
+            for lesson in reversed(self.room.book.about(each)):  # the newest first, so none is learned again
                 await self.room.undo(lesson)
         lines = await asyncio.to_thread(conversations.forget, self.journal, name)
         return {"lines": lines, "learned_by": learned_by}

@@ -145,7 +145,8 @@ class Terminal:
             self.console.print(f"Saved, not learned by day: {escape(str(lesson['why']))}")
             return
         guessed = self.classroom.state()["guessed"]
-        line = f"Learned in {lesson['seconds']:.1f} s · {lesson['change_nats']:+.1f} nats"
+        took = "" if lesson["seconds"] is None else f" in {lesson['seconds']:.1f} s"  # unknown after a crash
+        line = f"Learned{took} · {lesson['change_nats']:+.1f} nats"
         if guessed["of"]:
             line += f" · it guessed {guessed['right']} of your last {guessed['of']} picks"
         self.console.print(line)
