@@ -37,8 +37,7 @@ CONFIG = STARTER.with_name("small.yaml")
 RATES = {"1M": (2e-3, 3e-4), "5M": (1e-3, 2e-4), "15M": (6e-4, 1e-4), "49M": (4e-4, 5e-5)}  # of lesson and rounds
 LARGE = ("grpo.prompts_per_round=96", "grpo.group_size=16")  # answers of a small student cost next to nothing
 EXAM = {"benchmark": "arithmetic", "levels": ["1"], "samples": 16}
-ARMS = {"lesson": "stages=[distill{}]", "none": "stages=[{{grpo: 20}}]"}  # without a right answer, no update
-ROUNDS = dict.fromkeys(NEW_SIZES, ", {grpo: 60}") | {"49M": ""}  # after a lesson; at 49M, one takes minutes
+ARMS = {"lesson": "stages=[distill, {grpo: 60}]", "none": "stages=[{grpo: 20}]"}  # without a right answer, no update
 
 
 def main() -> None:
@@ -52,13 +51,8 @@ def main() -> None:
 def night(size: str, seed: int, arm: str) -> Run:
     """Pretrain the student if it is missing, run a night with it, and return the night's record."""
     student, (lesson, rounds) = pretrained(size, seed), RATES[size]
-    settings = [
-        ARMS[arm].format(ROUNDS[size]),
-        f"student.source={student}",
-        f"seed={seed}",
-        "budget_minutes=null",
-        *LARGE,
-    ]
+    stages = "stages=[distill]" if (size, arm) == ("49M", "lesson") else ARMS[arm]  # there, a round takes minutes
+    settings = [stages, f"student.source={student}", f"seed={seed}", "budget_minutes=null", *LARGE]
     settings += [f"distill.learning_rate={lesson}", f"optimizer.learning_rate={rounds}", "exam.after_lessons=true"]
     found = whole_night(SCHOOL / "floor" / f"{size}-{arm}-{seed}", *settings, config=CONFIG)
     curve = (student / CURVE).read_text().splitlines()
